@@ -1,0 +1,123 @@
+"""The errors that stop an import, and the problems that do not.
+
+TraceError                      anything that is wrong with an input or with our storage
+├── SourceError                 the bytes cannot be had: no such file, a directory, a read error
+├── FormatError                 the bytes are not a trace that we read
+│   ├── EmptyTrace              a file of no bytes, or a header without a single event
+│   └── NotAnEtl                the first bytes are not an ETW buffer
+├── CollectCancelled            the user asked to stop
+└── StoreError                  the database cannot be read or written
+    ├── StoreLocked             another process writes this trace
+    ├── StoreFull               no space is left
+    ├── StoreTooNew             made by a newer version of this program
+    └── StoreTooOld             made by an older version, and migrating it is not allowed here
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+__all__ = [
+    "CollectCancelled",
+    "EmptyTrace",
+    "FormatError",
+    "NotAnEtl",
+    "Problem",
+    "ProblemKind",
+    "Severity",
+    "SourceError",
+    "StoreError",
+    "StoreFull",
+    "StoreLocked",
+    "StoreTooNew",
+    "StoreTooOld",
+    "TraceError",
+]
+
+
+class TraceError(Exception):
+    """Base of all errors that a user's input or storage can cause; `str(error)` is the message for the user."""
+
+
+class SourceError(TraceError):
+    """The bytes of a trace cannot be had."""
+
+
+class FormatError(TraceError):
+    """The bytes are not a trace; `offset` is the byte where that was seen, or None."""
+
+    def __init__(self, message: str, *, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+class EmptyTrace(FormatError):
+    """There is nothing to read."""
+
+
+class NotAnEtl(FormatError):
+    """The first bytes are not an ETW buffer."""
+
+
+class CollectCancelled(TraceError):
+    """The user asked to stop; nothing was stored."""
+
+
+class StoreError(TraceError):
+    """The database cannot be read or written."""
+
+
+class StoreLocked(StoreError):
+    """Another process holds the database."""
+
+
+class StoreFull(StoreError):
+    """No space is left on the device that holds the database."""
+
+
+class StoreTooNew(StoreError):
+    """The database was made by a newer version of this program."""
+
+
+class StoreTooOld(StoreError):
+    """The database was made by an older version of this program and may not be changed here."""
+
+
+class Severity(StrEnum):
+    """How much a problem limits the answers, worst first."""
+
+    DATA_LOSS = "data_loss"
+    DAMAGE = "damage"
+    LIMIT = "limit"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """One way in which the data is limited; `text` is formatted with `count` and the problem's own details."""
+
+    name: str
+    severity: Severity
+    text: str
+    effect: str
+    advice: str
+
+
+@dataclass(slots=True)
+class Problem:
+    """A problem of one trace: how often, when, where first.
+
+    Times are raw clock ticks, None where the problem has no time. `place` says where it was seen first, in the words of the
+    file (`buffer 17 at byte 1,114,112`).
+    """
+
+    kind: ProblemKind
+    count: int = 1
+    first_ticks: int | None = None
+    last_ticks: int | None = None
+    place: str | None = None
+    details: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """One sentence for the user."""
+        return self.kind.text.format(count=f"{self.count:,}", **self.details)

@@ -1,0 +1,45 @@
+"""The vocabularies of the product: the words behind small numbers in the tables.
+
+A column that holds one of these stores the index of the word; the SQL views and the pages show the word. Words are only ever
+added at the end.
+"""
+
+__all__ = [
+    "BUFFER_CLASSES",
+    "CERTAINTIES",
+    "END_REASONS",
+    "MATCHES",
+    "OPERATION_KINDS",
+    "ORIGINS",
+    "OUTCOMES",
+    "SPACES",
+    "word_at",
+]
+
+OPERATION_KINDS = ("connect", "accept", "send", "recv", "sendto", "recvfrom", "sendmsg", "recvmsg")
+OUTCOMES = ("completed", "failed", "cancelled", "rejected", "sent", "ended_with_socket", "ended_by_exit", "unknown_end", "in_flight")
+MATCHES = ("none", "activity", "thread", "buffer", "kernel_order", "fifo")
+SPACES = ("none", "user", "kernel")
+BUFFER_CLASSES = (
+    "kernel",
+    "heap_chained",
+    "heap_overrun",
+    "heap",
+    "image",
+    "stack",
+    "freed_block",
+    "heap_untracked",
+    "virtual",
+    "unknown",
+    "zero_length",
+)
+CERTAINTIES = ("certain", "possible")
+ORIGINS = ("alloc", "realloc_move", "realloc_standalone", "adopted")
+END_REASONS = ("freed", "realloc_moved", "heap_destroyed", "process_exit", "superseded", "heap_superseded")
+
+
+def word_at(words: tuple[str, ...], index: int | None) -> str | None:
+    """The word behind a stored number; None stays None, a number without a word is shown as it is."""
+    if index is None:
+        return None
+    return words[index] if 0 <= index < len(words) else f"unknown {index}"
