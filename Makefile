@@ -1,0 +1,57 @@
+# The two commands: `make demo` and `make test`. Each works from a fresh clone with Python 3.11 or newer, make and a network.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PORT ?= 8350
+DEMO_DATABASE ?= $(VENV)/demo
+
+.PHONY: demo test setup lint types unit browser migrations docs bench clean chromium
+
+demo: $(VENV)/.installed ## a running dashboard with the sample trace
+	$(BIN)/sockscope demo --database $(DEMO_DATABASE) --port $(PORT)
+
+test: setup chromium lint types migrations unit ## lint, types, migrations check, all tests
+
+setup: $(VENV)/.installed-test
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+migrations: setup ## a migrated database equals the tables the code declares
+	$(BIN)/python -m pytest -q tests/test_migrations.py
+
+unit: setup ## all tests, Python, JavaScript and browser, with a coverage figure
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+
+browser: setup chromium
+	$(BIN)/python -m pytest -q -m browser
+
+docs: setup ## the generated pages of docs/ (events, schema, command line)
+	$(BIN)/python docs/generate.py
+
+bench: setup
+	$(BIN)/python -m bench
+
+chromium: # for the browser tests; where it cannot be installed those tests say so and are skipped
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "chromium is missing and cannot be installed here: the browser tests are skipped"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage dist build
