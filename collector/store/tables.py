@@ -17,6 +17,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    text,
 )
 
 __all__ = ["CATALOG", "CATALOG_VERSION", "ROW_COLUMNS", "TRACE", "TRACE_VERSION"]
@@ -48,6 +49,14 @@ def _bytes(name: str, comment: str | None = None) -> Column[bytes]:
 
 def _ns(name: str, comment: str | None = None, *, required: bool = False) -> Column[int]:
     return _number(name, (comment + "; " if comment else "") + "ns since time 0", required=required)
+
+
+def _long_lived(name: str, condition: str, *columns: str) -> Index:
+    """An index of the rows alone that live longer than 2^30 ns (or have no end).
+
+    What lives at a moment is found by two short searches: here, and among the rows that begin within 2^30 ns before it.
+    """
+    return Index(name, "trace_id", *columns, sqlite_where=text(condition), postgresql_where=text(condition))
 
 
 def _trace_table(
@@ -389,6 +398,7 @@ operation = _trace_table(
     _number("completed_stack_ref"),
     Index("ix_operation_socket_n", "trace_id", "socket_n", "posted_ns"),  # a socket's timeline
     Index("ix_operation_posted_ns", "trace_id", "posted_ns"),  # the list of operations by time
+    _long_lived("ix_operation_long", "end_ns IS NULL OR end_ns - posted_ns > 1073741824", "socket_n", "posted_ns"),  # in flight at a moment
     comment="Requests on sockets, from posted to completed.",
 )
 
@@ -579,6 +589,9 @@ socket_rollup = _trace_table(
     _number("closed", "sockets", required=True),
     _number("posted", "operations posted in the bucket", required=True),
     _number("ended", "operations ended in the bucket", required=True),
+    _number("in_flight_end", "operations in flight at the bucket's end; those posted before the trace count from its start"),
+    _number("in_flight_min", "fewest operations in flight at any time in the bucket, its start included"),
+    _number("in_flight_max", "most operations in flight at any time in the bucket, its start included"),
     key=("scope", "scope_n", "level", "bucket"),
     comment="Socket activity in sparse buckets.",
 )
@@ -628,6 +641,7 @@ allocation = _trace_table(
     _number("end_seq", "record number of its end"),
     Index("ix_allocation_process_n", "trace_id", "process_n", "first_ns"),  # list of a process, timeline
     Index("ix_allocation_address", "trace_id", "process_n", "address", "first_ns"),  # link 0xHEAP:0xADDRESS@NS, address history
+    _long_lived("ix_allocation_long", "end_ns - first_ns > 1073741824", "process_n", "end_ns"),  # old blocks that end in a window
     comment="Heap blocks from alloc to free.",
 )
 
