@@ -31,7 +31,7 @@ browser: setup chromium
 	$(BIN)/python -m pytest -q -m browser
 
 docs: setup ## the generated pages of docs/ (events, schema, command line)
-	$(BIN)/python docs/generate.py
+	COLUMNS=100 NO_COLOR=1 $(BIN)/python docs/generate.py
 
 bench: setup
 	$(BIN)/python -m bench
