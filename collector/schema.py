@@ -1,12 +1,15 @@
 """The declaration of an event: who sends it, its layout, its units, and where we know that from.
 
 dtype, documentation and test builders derive from one `EventSchema`. Pointers are a field type, so one declaration serves
-records of 32- and 64-bit processes.
+records of 32- and 64-bit processes. A declaration is written with the short field constructors at the end of this module:
+
+    AFD_CLOSE = EventSchema(AFD, 1001, (0,), "AfdClose", (u32("enter_exit"), pointer("endpoint"), …), source="…")
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -14,7 +17,42 @@ from numpy.typing import NDArray
 
 from collector.raw import RawEvents
 
-__all__ = ["Column", "DecodedBatch", "EventColumns", "EventKey", "EventSchema", "Field", "FieldType", "Ragged", "key_of", "table_of"]
+__all__ = [
+    "WIDTHS",
+    "Column",
+    "DecodedBatch",
+    "EventColumns",
+    "EventKey",
+    "EventSchema",
+    "Field",
+    "FieldType",
+    "Ragged",
+    "SchemaTable",
+    "ansi",
+    "bool32",
+    "guid",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "ipv4",
+    "ipv6",
+    "key_of",
+    "pointer",
+    "pointers",
+    "port",
+    "ranges",
+    "rest",
+    "sid",
+    "sizet",
+    "sockaddr",
+    "table_of",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "utf16",
+]
 
 
 class FieldType(StrEnum):
@@ -44,9 +82,31 @@ class FieldType(StrEnum):
     REST = "rest"
 
 
+WIDTHS: Mapping[FieldType, int] = {
+    FieldType.U8: 1,
+    FieldType.U16: 2,
+    FieldType.U32: 4,
+    FieldType.U64: 8,
+    FieldType.I8: 1,
+    FieldType.I16: 2,
+    FieldType.I32: 4,
+    FieldType.I64: 8,
+    FieldType.BOOL32: 4,
+    FieldType.IPV4: 4,
+    FieldType.IPV6: 16,
+    FieldType.PORT: 2,
+    FieldType.GUID: 16,
+}
+"""Bytes of the types whose width is the same in all records; pointer and sizet follow the record, all others their content."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field; `name` is the manifest's in snake_case. `length_field` names the field that holds a sockaddr's length."""
+    """One field; `name` is the manifest's in snake_case.
+
+    `length_field` names the field that holds a sockaddr's length in bytes, or the number of ranges. Fields that are not required
+    may be absent at the end of a payload.
+    """
 
     name: str
     type: FieldType
@@ -54,6 +114,10 @@ class Field:
     enum: str | None = None
     required: bool = True
     length_field: str | None = None
+
+    def width(self, pointer_size: int) -> int | None:
+        """Bytes of the field in a record of 4- or 8-byte pointers, None where the content decides."""
+        return pointer_size if self.type in (FieldType.POINTER, FieldType.SIZET) else WIDTHS.get(self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +137,9 @@ class EventKey:
 class EventSchema:
     """One layout of one event.
 
-    `versions` are those the layout is known for; a higher version than any declared one is read with the highest layout and counted
-    as newer. Fields follow each other without padding.
+    `versions` are those the layout is known for, none given means all; a higher version than any declared one is read with the
+    highest layout and counted as newer. Fields follow each other without padding. A payload may be longer than its layout, unless
+    `is_exact`: then any other size is damage, and several exact layouts of one version are told apart by their size.
     """
 
     provider: UUID
@@ -84,10 +149,15 @@ class EventSchema:
     fields: tuple[Field, ...]
     source: str
     is_classic: bool = False
+    is_exact: bool = False
 
     @property
     def key(self) -> EventKey:
         return EventKey(self.provider, self.is_classic, self.number)
+
+    def fixed_size(self, pointer_size: int, *, only_required: bool = False) -> int:
+        """Bytes of all fields of fixed width; with `only_required` of those that no record lacks."""
+        return sum(f.width(pointer_size) or 0 for f in self.fields if f.required or not only_required)
 
 
 def key_of(provider: UUID, *, is_classic: bool, event_id: int, opcode: int) -> EventKey:
@@ -95,16 +165,29 @@ def key_of(provider: UUID, *, is_classic: bool, event_id: int, opcode: int) -> E
     return EventKey(provider, is_classic, opcode if is_classic else event_id)
 
 
+SchemaTable: TypeAlias = Mapping[EventKey, tuple[EventSchema, ...]]
+"""All layouts of each key, ordered by version."""
+
+
 def table_of(schemas: Iterable[EventSchema]) -> dict[EventKey, tuple[EventSchema, ...]]:
-    """All layouts by key, ordered by version. Raises ValueError when two layouts claim one version of one key."""
+    """All layouts by key, ordered by version.
+
+    Raises: ValueError when two layouts claim one version of one key, unless both are exact and of different size.
+    """
     table: dict[EventKey, list[EventSchema]] = {}
     for schema in schemas:
         known = table.setdefault(schema.key, [])
-        taken = {version for other in known for version in other.versions}
-        if taken & set(schema.versions):
-            raise ValueError(f"{schema.name}: version {sorted(taken & set(schema.versions))} of {schema.key} is declared twice")
+        if any(_is_same(schema, other) for other in known):
+            raise ValueError(f"{schema.name}: a version of {schema.key} is declared twice")
         known.append(schema)
     return {key: tuple(sorted(known, key=lambda s: min(s.versions, default=0))) for key, known in table.items()}
+
+
+def _is_same(one: EventSchema, other: EventSchema) -> bool:
+    """Whether some record would fit both layouts."""
+    if one.versions and other.versions and not set(one.versions) & set(other.versions):
+        return False
+    return not (one.is_exact and other.is_exact) or any(one.fixed_size(size) == other.fixed_size(size) for size in (4, 8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +270,98 @@ class DecodedBatch:
     def get(self, name: str) -> EventColumns | None:
         """The columns of one event, None where it does not occur."""
         return self.events.get(name)
+
+
+# The field constructors: one per wire type.
+
+
+def u8(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.U8, unit, enum, required)
+
+
+def u16(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.U16, unit, enum, required)
+
+
+def u32(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.U32, unit, enum, required)
+
+
+def u64(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.U64, unit, enum, required)
+
+
+def i8(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.I8, unit, enum, required)
+
+
+def i16(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.I16, unit, enum, required)
+
+
+def i32(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.I32, unit, enum, required)
+
+
+def i64(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.I64, unit, enum, required)
+
+
+def sizet(name: str, *, unit: str | None = None, enum: str | None = None, required: bool = True) -> Field:
+    return Field(name, FieldType.SIZET, unit, enum, required)
+
+
+def pointer(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.POINTER, required=required)
+
+
+def bool32(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.BOOL32, required=required)
+
+
+def ipv4(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.IPV4, required=required)
+
+
+def ipv6(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.IPV6, required=required)
+
+
+def port(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.PORT, required=required)
+
+
+def guid(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.GUID, required=required)
+
+
+def sid(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.SID, required=required)
+
+
+def ansi(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.ANSI, required=required)
+
+
+def utf16(name: str, *, required: bool = True) -> Field:
+    return Field(name, FieldType.UTF16, required=required)
+
+
+def sockaddr(name: str, *, length_field: str) -> Field:
+    """A socket address of as many bytes as `length_field` says."""
+    return Field(name, FieldType.SOCKADDR, length_field=length_field)
+
+
+def pointers(name: str) -> Field:
+    """Pointers up to the end of the payload."""
+    return Field(name, FieldType.POINTERS, required=False)
+
+
+def ranges(name: str, *, length_field: str) -> Field:
+    """Pairs of address and size, as many as `length_field` says."""
+    return Field(name, FieldType.RANGES, required=False, length_field=length_field)
+
+
+def rest(name: str) -> Field:
+    """Bytes up to the end of the payload that we do not read."""
+    return Field(name, FieldType.REST, required=False)
