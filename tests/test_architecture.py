@@ -31,7 +31,8 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.readers.": ("collector.source", "collector.raw"),
     "collector.events.": ("collector.schema",),
     "collector.embedded": ("collector.schema", "collector.raw"),
-    "collector.decoder": ("collector.schema", "collector.raw", "collector.events.", "collector.embedded"),
+    "collector.layout": ("collector.schema",),
+    "collector.decoder": ("collector.schema", "collector.raw", "collector.events.", "collector.embedded", "collector.layout"),
     "collector.inventory": ("collector.raw", "collector.schema", "collector.events.", "collector.model.rows"),
     "collector.inspect": (
         "collector.raw",

@@ -29,7 +29,7 @@ _ALLOCATED = (sizet("allocated_space", unit="bytes", required=False),)
 _TOTALS = (sizet("free_space", unit="bytes"), sizet("committed_space", unit="bytes"), sizet("reserved_space", unit="bytes"))
 _EXPAND = (*_HEAP, sizet("committed_size", unit="bytes"), pointer("commit_address"), *_TOTALS, u32("no_of_ucrs"))
 _CONTRACT = (*_HEAP, sizet("de_committed_size", unit="bytes"), pointer("de_commit_address"), *_TOTALS, u32("no_of_ucrs"))
-# The oldest published form of a snapshot ends with its flags. A process id that is not 0 names the process, as another one may write the record.
+# The oldest published form of a snapshot ends with its flags. Another process may write the record: process_id, unless 0, names the owner.
 _SNAPSHOT = (
     *_HEAP,
     *_TOTALS,
