@@ -9,6 +9,7 @@ TraceError                      anything that is wrong with an input or with our
 └── StoreError                  the database cannot be read or written
     ├── StoreLocked             another process writes this trace
     ├── StoreFull               no space is left
+    ├── StoreSlow               a question ran into its time limit
     ├── StoreTooNew             made by a newer version of this program
     └── StoreTooOld             made by an older version, and migrating it is not allowed here
 """
@@ -28,6 +29,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreLocked",
+    "StoreSlow",
     "StoreTooNew",
     "StoreTooOld",
     "TraceError",
@@ -72,6 +74,10 @@ class StoreLocked(StoreError):
 
 class StoreFull(StoreError):
     """No space is left on the device that holds the database."""
+
+
+class StoreSlow(StoreError):
+    """A question ran into its time limit; a narrower one may be answered."""
 
 
 class StoreTooNew(StoreError):

@@ -8,10 +8,13 @@ __all__ = [
     "BUFFER_CLASSES",
     "CERTAINTIES",
     "END_REASONS",
+    "FAMILIES",
     "MATCHES",
     "OPERATION_KINDS",
     "ORIGINS",
     "OUTCOMES",
+    "PROTOCOLS",
+    "SOCKET_TYPES",
     "SPACES",
     "word_at",
 ]
@@ -36,6 +39,11 @@ BUFFER_CLASSES = (
 CERTAINTIES = ("certain", "possible")
 ORIGINS = ("alloc", "realloc_move", "realloc_standalone", "adopted")
 END_REASONS = ("freed", "realloc_moved", "heap_destroyed", "process_exit", "superseded", "heap_superseded")
+FAMILIES = {1: "unix", 2: "ipv4", 23: "ipv6", 32: "bluetooth", 34: "hyperv", 40: "vsock"}
+"""Windows address families by number; others are shown as `family 17`."""
+SOCKET_TYPES = {0: "none", 1: "stream", 2: "dgram", 3: "raw", 4: "rdm", 5: "seqpacket"}
+PROTOCOLS = {1: "icmp", 2: "igmp", 6: "tcp", 17: "udp", 58: "icmpv6", 113: "pgm", 255: "raw"}
+"""Protocols by number; others are shown as `protocol 41`."""
 
 
 def word_at(words: tuple[str, ...], index: int | None) -> str | None:

@@ -1,0 +1,245 @@
+"""What spans the traces of a folder: which there are, what state each is in, and copies of their problems and findings.
+
+A trace's entry says `collecting` while a living collector builds it. When that collector died, the entry returns to `complete` if an
+older file of the trace is still in place, else it becomes `interrupted`.
+"""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy.schema import CreateTable
+
+from collector.errors import StoreError
+from collector.store import dialects, locks
+from collector.store.engine import TraceFolder, check_version, stored_version
+from collector.store.migrate import upgrade_catalog
+from collector.store.tables import CATALOG, CATALOG_VERSION, catalog_finding, catalog_problem, trace_entry
+from collector.store.views import create_catalog_views
+from collector.store.writer import stamp
+
+__all__ = ["Catalog", "Entry", "FindingCopy", "ProblemCopy", "now_utc"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One trace of the folder, as the list shows it. Times in ns, sizes in bytes; None is unknown."""
+
+    key: str
+    name: str
+    label: str | None
+    state: str
+    path: str | None
+    size_bytes: int | None
+    start_utc: str | None
+    end_ns: int | None
+    records: int | None
+    processes: int | None
+    sockets: int | None
+    operations: int | None
+    allocations: int | None
+    events_lost: int | None
+    buffers_lost: int | None
+    bytes_done: int | None
+    bytes_total: int | None
+    message: str | None
+    collector_pid: int | None
+    collected_utc: str
+    finished_utc: str | None
+    collector_version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemCopy:
+    """A problem as the catalog keeps it, in the columns' order."""
+
+    kind: str
+    severity: str
+    count: int
+    first_ns: int | None
+    last_ns: int | None
+    place: str | None
+    text: str
+    effect: str | None
+    advice: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingCopy:
+    """A finding as the catalog keeps it."""
+
+    kind: str
+    severity: str
+    count: int
+    title: str
+    link: str | None
+
+
+class Catalog:
+    """The catalog of a folder, open for writing; each method is one short transaction.
+
+    Creates the folder and the catalog, and brings an older catalog up to date. Raises StoreError, StoreLocked, StoreTooNew.
+    """
+
+    def __init__(self, folder: TraceFolder) -> None:
+        folder.make()
+        self.folder = folder
+        self.engine: Engine = dialects.writing_engine(folder.catalog_path)
+        _create(self.engine)
+        if stored_version(self.engine, folder.catalog_path) != CATALOG_VERSION:
+            upgrade_catalog(self.engine, folder.catalog_path)
+        check_version(self.engine, folder.catalog_path, CATALOG_VERSION)
+
+    # ------------------------------------------------------------------------------------------------ collecting
+
+    def begin(self, key: str, *, name: str, path: str, size_bytes: int, version: str) -> None:
+        """Say that this process collects the trace now. What an earlier collection found stays until `complete`."""
+        values = {
+            "name": name,
+            "state": "collecting",
+            "path": path,
+            "size_bytes": size_bytes,
+            "bytes_done": 0,
+            "bytes_total": size_bytes,
+            "message": None,
+            "collector_pid": os.getpid(),
+        }
+        with self.engine.begin() as connection:
+            if connection.execute(select(trace_entry.c.key).where(trace_entry.c.key == key)).first():
+                connection.execute(update(trace_entry).where(trace_entry.c.key == key).values(values))
+            else:
+                connection.execute(insert(trace_entry).values(key=key, collected_utc=now_utc(), collector_version=version, **values))
+
+    def progress(self, key: str, *, bytes_done: int, bytes_total: int, counts: dict[str, int]) -> None:
+        """Write down how far a collection has come.
+
+        `counts` are columns of the entry known so far; they are left alone while an older file of the trace is there.
+        """
+        values: dict[str, object] = {"bytes_done": bytes_done, "bytes_total": bytes_total}
+        if not self.folder.has_trace(key):
+            values |= counts
+        with self.engine.begin() as connection:
+            connection.execute(update(trace_entry).where(trace_entry.c.key == key).values(values))
+
+    def complete(self, key: str, values: dict[str, object], problems: Sequence[ProblemCopy], findings: Sequence[FindingCopy]) -> None:
+        """The trace's file is in place: replace what the entry says, with copies of its problems and findings."""
+        with self.engine.begin() as connection:
+            done: dict[str, object] = {"state": "complete", "message": None, "collector_pid": None, "finished_utc": now_utc()}
+            connection.execute(update(trace_entry).where(trace_entry.c.key == key).values(values | done))
+            _copy_problems(connection, key, problems)
+            connection.execute(delete(catalog_finding).where(catalog_finding.c.key == key))
+            if findings:
+                rows = [
+                    {"key": key, "n": n, "kind": f.kind, "severity": f.severity, "count": f.count, "title": f.title, "link": f.link}
+                    for n, f in enumerate(findings, start=1)
+                ]
+                connection.execute(insert(catalog_finding), rows)
+
+    def known_so_far(self, key: str, problems: Sequence[ProblemCopy]) -> None:
+        """Copy the problems of a trace that is still being collected; not while an older file of it is there."""
+        if self.folder.has_trace(key):
+            return
+        with self.engine.begin() as connection:
+            _copy_problems(connection, key, problems)
+
+    def interrupt(self, key: str, message: str) -> None:
+        """This process gave up: an older file keeps its state, else the trace is interrupted."""
+        with self.engine.begin() as connection:
+            _give_up(connection, key, message, has_trace=self.folder.has_trace(key))
+
+    def settle(self) -> int:
+        """Look after traces whose collector died; returns how many there were."""
+        settled = 0
+        with self.engine.begin() as connection:
+            for key in connection.execute(select(trace_entry.c.key).where(trace_entry.c.state == "collecting")).scalars().all():
+                if locks.is_held(self.lock_path(key)):
+                    continue
+                _give_up(
+                    connection, key, "The collector ended before it was done. Collect the file again.", has_trace=self.folder.has_trace(key)
+                )
+                with contextlib.suppress(OSError):
+                    self.folder.part_path(key).unlink(missing_ok=True)
+                settled += 1
+        return settled
+
+    def lock_path(self, key: str) -> Path:
+        """The file that the collector of a trace holds locked."""
+        return self.folder.trace_path(key).with_suffix(".db.lock")
+
+    # ------------------------------------------------------------------------------------------------ reading, removing
+
+    def entries(self) -> list[Entry]:
+        """All traces, newest first."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(select(trace_entry).order_by(trace_entry.c.collected_utc.desc(), trace_entry.c.key)).all()
+        return [Entry(**row._mapping) for row in rows]
+
+    def find(self, word: str) -> Entry:
+        """The trace that a user means: by key, the beginning of a key, label or file name. Raises StoreError for none or several."""
+        entries = self.entries()
+        for matches in (
+            [e for e in entries if e.key == word],
+            [e for e in entries if word in (e.label, e.name)],
+            [e for e in entries if len(word) >= 4 and e.key.startswith(word)],
+        ):
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                keys = ", ".join(e.key for e in matches)
+                raise StoreError(f"{word}: several traces match ({keys}). Name one by its key.")
+        raise StoreError(f"{word}: there is no such trace in {self.folder.root}. See them with: sockscope list")
+
+    def remove(self, key: str) -> None:
+        """Forget a trace and delete its file; notes on it stay, for the day the same file is collected again.
+
+        Raises StoreLocked while it is being collected, StoreError when the file cannot be deleted.
+        """
+        with locks.held(self.lock_path(key), f"Trace {key} is being collected. Stop that first."):
+            for path in (self.folder.trace_path(key), self.folder.part_path(key)):
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise StoreError(
+                        f"{path}: this file cannot be deleted ({error.strerror}). Close programs that have it open."
+                    ) from error
+            with self.engine.begin() as connection:
+                connection.execute(delete(trace_entry).where(trace_entry.c.key == key))
+
+
+def now_utc() -> str:
+    """This moment, ISO 8601 in UTC with seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _create(engine: Engine) -> None:
+    with engine.begin() as connection:
+        names = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+        if names:
+            return
+        for table in CATALOG.sorted_tables:
+            connection.execute(CreateTable(table))
+        for table in CATALOG.sorted_tables:
+            for index in table.indexes:
+                index.create(connection)
+        create_catalog_views(connection)
+        stamp(connection, CATALOG_VERSION)
+
+
+def _copy_problems(connection: Connection, key: str, problems: Sequence[ProblemCopy]) -> None:
+    connection.execute(delete(catalog_problem).where(catalog_problem.c.key == key))
+    columns = [c.name for c in catalog_problem.columns if c.name not in ("key", "n")]
+    rows = [{"key": key, "n": n} | {name: getattr(p, name) for name in columns} for n, p in enumerate(problems, start=1)]
+    if rows:
+        connection.execute(insert(catalog_problem), rows)
+
+
+def _give_up(connection: Connection, key: str, message: str, *, has_trace: bool) -> None:
+    values: dict[str, object] = {"collector_pid": None, "bytes_done": None, "bytes_total": None}
+    values |= (
+        {"state": "complete", "message": None} if has_trace else {"state": "interrupted", "message": message, "finished_utc": now_utc()}
+    )
+    connection.execute(update(trace_entry).where(trace_entry.c.key == key).values(values))

@@ -1,0 +1,160 @@
+"""What each database needs that the others do not: connections, pragmas, error codes, spellings of SQL.
+
+Nothing outside this module relies on SQLite.
+"""
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
+from sqlalchemy.pool import NullPool
+
+from collector.errors import StoreError, StoreFull, StoreLocked, StoreSlow
+
+__all__ = [
+    "bulk_engine",
+    "check_file",
+    "hex_text",
+    "insert_sql",
+    "json_object",
+    "reading_engine",
+    "settle",
+    "writing_engine",
+]
+
+BUSY_SECONDS = 5.0
+"""How long a statement waits for another process's transaction; the catalog's transactions take milliseconds."""
+
+_STEPS_BETWEEN_LOOKS = 20_000  # virtual machine steps between two looks at the clock: about a millisecond
+
+_FULL = (sqlite3.SQLITE_FULL,)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_NOT_OURS = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
+
+
+def reading_engine(path: Path, *, limit_seconds: float, busy_seconds: float = 1.0) -> Engine:
+    """An engine that only reads one file; a statement that runs longer than the limit raises StoreSlow.
+
+    Connections are opened per use: a replaced or deleted file is never held open, and opening costs a fraction of a millisecond.
+    """
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    engine = _engine(path, uri, busy_seconds)
+
+    @event.listens_for(engine, "connect")
+    def connected(dbapi: sqlite3.Connection, record: Any) -> None:  # Any: SQLAlchemy's pool record, unused
+        deadline = record.info["deadline"] = [float("inf")]
+        dbapi.set_progress_handler(lambda: time.monotonic() > deadline[0], _STEPS_BETWEEN_LOOKS)
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def started(connection: Connection, *_: object) -> None:
+        connection.info["deadline"][0] = time.monotonic() + limit_seconds
+
+    return engine
+
+
+def writing_engine(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Engine:
+    """An engine for short transactions on one file, which it creates; the write lock is taken when a transaction begins."""
+    engine = _engine(path, f"{path.absolute().as_uri()}?mode=rwc", busy_seconds)
+
+    @event.listens_for(engine, "connect")
+    def connected(dbapi: sqlite3.Connection, _record: object) -> None:
+        dbapi.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def bulk_engine(path: Path, *, page_limit: int | None = None) -> Engine:
+    """An engine that fills a file which nobody else sees and which is thrown away when anything fails.
+
+    No journal and no waiting for the disk: `settle` makes the finished file safe. `page_limit` bounds the file's size in pages.
+    """
+    engine = _engine(path, f"{path.absolute().as_uri()}?mode=rwc", BUSY_SECONDS)
+
+    @event.listens_for(engine, "connect")
+    def connected(dbapi: sqlite3.Connection, _record: object) -> None:
+        for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -65536", "threads = 2"):
+            dbapi.execute(f"PRAGMA {pragma}")
+        if page_limit is not None:
+            dbapi.execute(f"PRAGMA max_page_count = {int(page_limit)}")
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def settle(connection: Connection) -> None:
+    """Give the planner its statistics: without them it takes `trace_id = 1` for a narrow condition."""
+    connection.exec_driver_sql("PRAGMA analysis_limit = 1000")
+    connection.exec_driver_sql("ANALYZE")
+
+
+def check_file(connection: Connection, path: Path) -> None:
+    """Read every page once. Raises StoreError when the file is damaged."""
+    found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+    if found != "ok":
+        raise StoreError(f"{path.name}: the finished file is damaged ({found}). Nothing was stored; check the disk and collect again.")
+
+
+def insert_sql(table: str, columns: int) -> str:
+    """An INSERT of one row of `columns` bound values behind trace_id, which is 1 in a SQLite file."""
+    return f"INSERT INTO {table} VALUES (1{', ?' * columns})"  # noqa: S608 - the name comes from our tables
+
+
+def hex_text(expression: str) -> str:
+    """SQL for an address as `0x…` text; NULL stays NULL."""
+    return f"CASE WHEN {expression} IS NOT NULL THEN printf('0x%x', {expression}) END"
+
+
+def json_object(**members: str) -> str:
+    """SQL for a JSON object of SQL expressions, those that are NULL left out."""
+    pairs = ", ".join(f"'{name}', {expression}" for name, expression in members.items())
+    return f"json_patch('{{}}', json_object({pairs}))"
+
+
+def _engine(path: Path, uri: str, busy_seconds: float) -> Engine:
+    def connect() -> sqlite3.Connection:
+        # isolation_level None: transactions begin where we say so. check_same_thread: a request may move between pool threads.
+        return sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+    @event.listens_for(engine, "handle_error")
+    def failed(context: ExceptionContext) -> None:
+        error = _named(context.original_exception, path)
+        if error is not None:
+            raise error from context.original_exception
+
+    return engine
+
+
+def _named(error: BaseException, path: Path) -> StoreError | None:
+    """Our word for an error of SQLite, None for what only our own fault can cause."""
+    if not isinstance(error, sqlite3.Error):
+        return None
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _FULL:
+        return StoreFull(f"{path}: no space is left on the disk. Free some, or name another folder with --database.")
+    if code in _BUSY:
+        return StoreLocked(f"{path}: another program holds this database. Close it and try again.")
+    if code == sqlite3.SQLITE_INTERRUPT:
+        return StoreSlow("This question takes too long. Narrow the time range or filter by process, socket or heap.")
+    if code in _NOT_OURS:
+        return StoreError(
+            f"{path}: this is not a database of sockscope, or it is damaged ({error}). Delete it and collect the trace again."
+        )
+    if code in _DENIED:
+        return StoreError(f"{path}: this database may not be written ({error}). Check the permissions of its folder.")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StoreError(f"{path}: this database cannot be opened. Check that its folder exists and may be read.")
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreError(f"{path}: reading or writing failed ({error}). Check the disk.")
+    return None

@@ -1,0 +1,147 @@
+"""The folder that holds the traces, and connections to its files.
+
+`catalog.db` spans the traces; `traces/KEY.db` is one trace, complete in itself. A trace that is being collected is built as
+`KEY.db.part` and takes the old file's place when it is finished.
+"""
+
+import os
+from pathlib import Path
+
+import platformdirs
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from collector.errors import StoreError, StoreTooNew, StoreTooOld
+from collector.store import dialects
+from collector.store.tables import CATALOG_VERSION, TRACE_VERSION
+
+__all__ = ["ENVIRONMENT_VARIABLE", "TraceFolder", "check_version", "default_root", "stored_version"]
+
+ENVIRONMENT_VARIABLE = "SOCKSCOPE_DATABASE"
+QUERY_SECONDS = 8.0
+"""How long one statement of a reader may run."""
+
+
+def default_root() -> Path:
+    """The folder in which traces are kept when none is named: the environment's, else one in the user's data folder."""
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    return Path(named) if named else platformdirs.user_data_path("sockscope", appauthor=False)
+
+
+class TraceFolder:
+    """A folder of traces. Making one touches no file."""
+
+    def __init__(self, root: Path | str | None = None, *, limit_seconds: float = QUERY_SECONDS) -> None:
+        text = str(root) if root is not None else str(default_root())
+        if "://" in text:
+            raise StoreError(f"{text}: a database server is not supported yet. Name a folder.")
+        self.root = Path(text).expanduser()
+        self.limit_seconds = limit_seconds
+        self._readers: dict[Path, tuple[tuple[int, int, int], Engine]] = {}
+
+    def __repr__(self) -> str:
+        return f"TraceFolder({str(self.root)!r})"
+
+    @property
+    def catalog_path(self) -> Path:
+        return self.root / "catalog.db"
+
+    @property
+    def traces_path(self) -> Path:
+        return self.root / "traces"
+
+    def trace_path(self, key: str) -> Path:
+        """The file of a trace. Raises StoreError for what cannot be a key, so that no path leaves the folder."""
+        if not key or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
+            raise StoreError(f"{key!r} is not the key of a trace.")
+        return self.traces_path / f"{key}.db"
+
+    def part_path(self, key: str) -> Path:
+        """The file in which a trace is built."""
+        return self.trace_path(key).with_suffix(".db.part")
+
+    def make(self) -> None:
+        """Create the folder. Raises StoreError where that is not possible."""
+        try:
+            self.traces_path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise StoreError(f"{error.filename}: there is a file of this name; a folder is needed for the traces.") from error
+        except OSError as error:
+            raise StoreError(f"{self.root}: this folder cannot be created ({error.strerror}). Name another with --database.") from error
+
+    def has_catalog(self) -> bool:
+        return self.catalog_path.is_file()
+
+    def catalog(self, *, write: bool = False) -> Engine:
+        """Connections to the catalog; read-only and with a time limit unless `write`.
+
+        Raises: StoreError when there is none; StoreTooNew, StoreTooOld by its version.
+        """
+        if not write:
+            return self._reader(self.catalog_path, CATALOG_VERSION, "the catalog of this folder")
+        if not self.has_catalog():
+            raise StoreError(f"{self.root}: there are no traces here yet. Collect one: sockscope collect FILE.etl")
+        engine = dialects.writing_engine(self.catalog_path)
+        check_version(engine, self.catalog_path, CATALOG_VERSION)
+        return engine
+
+    def trace(self, key: str) -> Engine:
+        """Read-only connections with a time limit to one finished trace.
+
+        The engine is kept until the file is replaced. Raises: StoreError when there is no such trace; StoreTooNew, StoreTooOld.
+        """
+        return self._reader(self.trace_path(key), TRACE_VERSION, f"trace {key}")
+
+    def has_trace(self, key: str) -> bool:
+        """Whether the file of a finished trace is there."""
+        return self.trace_path(key).is_file()
+
+    def trace_keys(self) -> list[str]:
+        """Keys of all trace files, whether or not the catalog knows them."""
+        return sorted(path.stem for path in self.traces_path.glob("*.db"))
+
+    def _reader(self, path: Path, version: str, what: str) -> Engine:
+        try:
+            stat = path.stat()
+        except OSError as error:
+            raise StoreError(f"{self.root}: {what} is not there. Collect a trace first: sockscope collect FILE.etl") from error
+        identity = (stat.st_ino, stat.st_mtime_ns, stat.st_size) if path != self.catalog_path else (stat.st_ino, 0, 0)
+        kept = self._readers.get(path)
+        if kept is not None and kept[0] == identity:
+            return kept[1]
+        engine = dialects.reading_engine(path, limit_seconds=self.limit_seconds)
+        check_version(engine, path, version)
+        self._readers[path] = (identity, engine)
+        return engine
+
+
+def stored_version(engine: Engine, path: Path) -> str | None:
+    """The revision that a database was brought to; None for one without tables. Raises StoreError for what is not a database."""
+    with engine.connect() as connection:
+        names = {row[0] for row in connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if "alembic_version" not in names:
+            if names:
+                raise StoreError(f"{path}: this is not a database of sockscope.")
+            return None
+        version: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+        return version
+
+
+def check_version(engine: Engine, path: Path, wanted: str) -> None:
+    """Compare a database's version with the one that this program reads and writes.
+
+    Raises: StoreTooNew, StoreTooOld.
+    """
+    try:
+        found = stored_version(engine, path)
+    except DBAPIError as error:
+        raise StoreError(f"{path}: this database cannot be read ({error.orig}).") from error
+    if found is None:
+        raise StoreError(f"{path}: this database is empty. Delete it and collect the trace again.")
+    if found == wanted:
+        return
+    if found > wanted:
+        raise StoreTooNew(f"{path}: made by a newer version of sockscope (version {found}, this program knows {wanted}). Update sockscope.")
+    raise StoreTooOld(
+        f"{path}: made by an older version of sockscope (version {found}, this program needs {wanted}). Run: sockscope migrate"
+    )

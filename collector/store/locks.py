@@ -1,0 +1,83 @@
+"""A lock that ends with its holder: one collector a trace, and a way to see that a collector is gone."""
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from collector.errors import StoreError, StoreLocked
+
+__all__ = ["held", "is_held"]
+
+_TRIES = 5
+_TRY_SECONDS = 0.02
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(handle: IO[bytes]) -> None:
+        msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _take(handle: IO[bytes]) -> None:
+        fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextlib.contextmanager
+def held(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock file `path`; the system lets go of it when the process ends, however it ends.
+
+    The file is removed afterwards. Raises StoreLocked with the message `busy` when another process holds it.
+    """
+    handle = _open(path)
+    try:
+        _take_soon(handle, busy)
+        if not _is_current(handle, path):  # its former holder removed the file between our opening and locking it
+            raise StoreLocked(busy)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows refuses while it is open; an old lock file does no harm
+                path.unlink()
+    finally:
+        handle.close()
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process holds the lock."""
+    if not path.exists():
+        return False
+    with _open(path) as handle:
+        try:
+            _take(handle)
+        except OSError:
+            return True
+        return False
+
+
+def _take_soon(handle: IO[bytes], busy: str) -> None:
+    for remaining in reversed(range(_TRIES)):  # `is_held` takes a free lock for a moment
+        try:
+            return _take(handle)
+        except OSError as error:
+            if not remaining:
+                raise StoreLocked(busy) from error
+            time.sleep(_TRY_SECONDS)
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return path.open("ab")
+    except OSError as error:
+        raise StoreError(f"{path}: this file cannot be written ({error.strerror}). Check the permissions of its folder.") from error
+
+
+def _is_current(handle: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle.fileno()), path.stat())
+    except OSError:
+        return False

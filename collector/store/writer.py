@@ -1,0 +1,143 @@
+"""Fills the file of one trace beside the old one, and puts it in its place when it is complete."""
+
+import contextlib
+import os
+from pathlib import Path
+from types import TracebackType
+
+from sqlalchemy import Connection, RootTransaction
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from collector.errors import StoreError
+from collector.model.rows import Rows
+from collector.store import dialects
+from collector.store.engine import TraceFolder
+from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
+from collector.store.views import create_views
+
+__all__ = ["TraceWriter", "create_indexes", "create_tables", "stamp"]
+
+_INSERTS = {table: dialects.insert_sql(table, len(columns)) for table, columns in ROW_COLUMNS.items()}
+
+
+class TraceWriter:
+    """The unfinished file of one trace; a context manager that throws the file away unless `finish` was called.
+
+    Whoever makes one holds the trace's lock. `page_limit` bounds the file (pages of 4,096 bytes), for tests of a full disk.
+    """
+
+    def __init__(self, folder: TraceFolder, key: str, *, page_limit: int | None = None) -> None:
+        self.part = folder.part_path(key)
+        self.target = folder.trace_path(key)
+        self.counts: dict[str, int] = dict.fromkeys(ROW_COLUMNS, 0)
+        """Rows written so far by table."""
+        self._finished = False
+        _remove(self.part)
+        self._engine = dialects.bulk_engine(self.part, page_limit=page_limit)
+        try:
+            self.connection: Connection = self._engine.connect()
+            """The one connection to the unfinished file; finishing passes read through it."""
+            with self.connection.begin():
+                create_tables(self.connection)
+                stamp(self.connection, TRACE_VERSION)
+        except BaseException:
+            self.discard()
+            raise
+
+    def __enter__(self) -> "TraceWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self._finished:
+            self.discard()
+
+    def write(self, rows: Rows) -> None:
+        """Append finished rows: one transaction, so the file is consistent between calls.
+
+        Raises: StoreFull, StoreError; KeyError for a table that does not exist.
+        """
+        if not any(rows.values()):
+            return
+        with self._transaction():
+            for table, lines in rows.items():
+                if lines:
+                    self.connection.exec_driver_sql(_INSERTS[table], lines)
+                    self.counts[table] += len(lines)
+
+    def finish(self) -> None:
+        """Indexes, views, statistics, check, and the rename that makes the trace visible. Raises StoreFull, StoreError."""
+        with self._transaction():
+            create_indexes(self.connection)
+            create_views(self.connection)
+            dialects.settle(self.connection)
+        dialects.check_file(self.connection, self.part)
+        self._close()
+        try:
+            _sync(self.part)
+            os.replace(self.part, self.target)  # noqa: PTH105 - one atomic step, the same on all systems
+            _sync_folder(self.target.parent)
+        except OSError as error:
+            raise StoreError(
+                f"{self.target}: the finished trace cannot be put in place ({error.strerror}). "
+                "Close programs that have it open, and try again."
+            ) from error
+        self._finished = True
+
+    def discard(self) -> None:
+        """Close and remove the unfinished file; the old one stays."""
+        self._close()
+        _remove(self.part)
+
+    def _transaction(self) -> RootTransaction:
+        """A transaction of its own, whatever a finishing pass has read before."""
+        if self.connection.in_transaction():
+            self.connection.commit()
+        return self.connection.begin()
+
+    def _close(self) -> None:
+        if hasattr(self, "connection"):
+            self.connection.close()
+        self._engine.dispose()
+
+
+def create_tables(connection: Connection) -> None:
+    """All tables of a trace, without their indexes."""
+    for table in TRACE.sorted_tables:
+        connection.execute(CreateTable(table))
+
+
+def create_indexes(connection: Connection) -> None:
+    """All indexes of a trace: cheaper over complete tables than kept up to date row by row."""
+    for table in TRACE.sorted_tables:
+        for index in sorted(table.indexes, key=lambda i: str(i.name)):
+            connection.execute(CreateIndex(index))
+
+
+def stamp(connection: Connection, version: str) -> None:
+    """Write down the revision of a new database, as Alembic reads it."""
+    connection.exec_driver_sql(
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+    )
+    connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (version,))
+
+
+def _remove(path: Path) -> None:
+    for each in (path, path.with_name(path.name + "-journal")):
+        with contextlib.suppress(FileNotFoundError):
+            each.unlink()
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as handle:
+        os.fsync(handle.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    """Make a rename in a folder survive a power failure, where the system has such a call."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
