@@ -35,11 +35,12 @@ def test_generated_pages_are_current(generator: ModuleType, project_root: Path) 
 
 
 def test_links_between_documents_lead_somewhere(project_root: Path) -> None:
-    broken = []
-    for page in [project_root / "README.md", *sorted((project_root / "docs").glob("*.md"))]:
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if "://" not in target and not (page.parent / target).exists():
-                broken.append(f"{page.name}: {target}")
+    broken = [
+        f"{page.name}: {target}"
+        for page in [project_root / "README.md", *sorted((project_root / "docs").glob("*.md"))]
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if "://" not in target and not (page.parent / target).exists()
+    ]
     assert broken == []
 
 
