@@ -1,0 +1,86 @@
+"""What a view is handed: the trace it was asked about, open for reading, and the catalog."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+from sqlalchemy import Connection
+
+from app.errors import NotFound, StillCollecting
+from app.filters import parse_time
+from app.page import Crumb, TraceHead
+from app.queries import catalog, trace
+from app.urls import Urls
+from collector.store.engine import TraceFolder
+
+__all__ = ["Catalog", "OpenTrace", "ReadTrace", "TraceKey", "open_catalog", "open_trace"]
+
+TraceKey = Annotated[str, Path(description="First 12 hex digits of the SHA-256 of the trace's bytes.", max_length=64)]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTrace:
+    """One trace for the time of one request."""
+
+    key: str
+    db: Connection
+    head: TraceHead
+    urls: Urls
+
+    def crumbs(self, *more: Crumb) -> tuple[Crumb, ...]:
+        """The way to a page of this trace; the page itself is not on it."""
+        return (Crumb("traces", self.urls("traces")), Crumb(self.head.name, self.urls("overview", trace_key=self.key)), *more)
+
+
+def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
+    """The trace of the URL. Raises NotFound, StillCollecting; StoreError when its file cannot be read."""
+    folder: TraceFolder = request.app.state.folder
+    urls: Urls = request.app.state.urls
+    key = trace_key.lower()
+    if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key) or not folder.has_trace(key):
+        _explain_absence(folder, urls, key)
+    with folder.trace(key).connect() as db:
+        head = trace.head(db, _time(request, "from"), _time(request, "to"))
+        if head is None:
+            raise NotFound(f"The file of trace {key} holds no trace. Delete it and collect the trace again.")
+        yield OpenTrace(key, db, head, urls)
+
+
+def open_catalog(request: Request) -> Iterator[Connection | None]:
+    """The catalog, None where nothing was collected yet."""
+    folder: TraceFolder = request.app.state.folder
+    if not folder.has_catalog():
+        yield None
+        return
+    with folder.catalog().connect() as db:
+        yield db
+
+
+ReadTrace = Annotated[OpenTrace, Depends(open_trace)]
+Catalog = Annotated[Connection | None, Depends(open_catalog)]
+
+
+def _explain_absence(folder: TraceFolder, urls: Urls, key: str) -> None:
+    """Say why a trace cannot be read. Raises StillCollecting or NotFound, with the traces whose keys are alike."""
+    entries = []
+    if folder.has_catalog():
+        with folder.catalog().connect() as db:
+            entries = catalog.entries(db)
+    if any(entry.key == key for entry in entries):
+        raise StillCollecting(key)
+    alike = [entry for entry in entries if entry.key.startswith(key[:6])] or entries[:3]
+    ways = tuple(Crumb(f"{entry.name} ({entry.key})", urls("overview", trace_key=entry.key)) for entry in alike)
+    raise NotFound(
+        f"Trace {key} is not in this database. The same file has the same key everywhere: collect it here, and this link works.",
+        ways=ways,
+    )
+
+
+def _time(request: Request, key: str) -> int | None:
+    """A time of the query string; what cannot be read is reported by the page's own filters."""
+    text = request.query_params.get(key, "").strip()
+    try:
+        return parse_time(text) if text else None
+    except ValueError:
+        return None

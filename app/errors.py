@@ -1,0 +1,114 @@
+"""What goes wrong in a request, and the page that says so: what happened, why, and the way out."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from app.filters import BadFilter
+from app.links import BadLink
+from app.page import Crumb, Page
+from app.paging import BadPosition
+from collector.errors import StoreError, StoreLocked, StoreSlow
+
+__all__ = ["BadRequest", "ErrorPage", "NotFound", "StillCollecting", "install"]
+
+_log = logging.getLogger("sockscope")
+
+
+class BadRequest(ValueError):
+    """A request that cannot be answered as it is; the message says what is allowed."""
+
+
+class NotFound(Exception):
+    """There is no such trace or object. `ways` lead to the nearest thing that there is."""
+
+    def __init__(self, message: str, *, ways: tuple[Crumb, ...] = ()) -> None:
+        super().__init__(message)
+        self.ways = ways
+
+
+class StillCollecting(Exception):
+    """The trace is not readable yet, or never became so."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"Trace {key} is being collected.")
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorPage(Page):
+    """A page that says what went wrong."""
+
+    status: int
+    advice: str = ""
+    ways: tuple[Crumb, ...] = field(default=())
+
+
+def install(app: FastAPI, render: Callable[..., Response]) -> None:
+    """Turn errors into pages. `render` is app.render.render, handed in because it depends on this module."""
+
+    def answer(request: Request, status: int, title: str, sentence: str, advice: str = "", ways: tuple[Crumb, ...] = ()) -> Response:
+        urls = request.app.state.urls
+        page = ErrorPage(
+            title=title, sentence=sentence, status=status, advice=advice, ways=ways, crumbs=(Crumb("traces", urls("traces")),), section=""
+        )
+        headers = {"Retry-After": "2"} if status == 503 else {}
+        try:
+            return render(request, "error.html", page, status_code=status, headers=headers)
+        except BadRequest:  # the form itself is what the request has wrong
+            return PlainTextResponse(f"{title}\n{sentence}\n{advice}\n", status, headers)
+
+    def bad(request: Request, error: Exception) -> Response:
+        whole = Crumb("the same page without filters", request.app.state.urls.base_path + request.url.path)
+        return answer(request, 400, "This link has a part that cannot be used", str(error), ways=(whole,) if request.query_params else ())
+
+    def not_found(request: Request, error: Exception) -> Response:
+        assert isinstance(error, NotFound)
+        return answer(request, 404, "Not found", str(error), ways=error.ways)
+
+    def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == 404:
+            return answer(request, 404, "Not found", f"There is no page {request.url.path}.", "Begin with the list of traces.")
+        return answer(request, error.status_code, "This does not work", str(error.detail))
+
+    def slow(request: Request, error: Exception) -> Response:
+        return answer(
+            request,
+            503,
+            "This question takes too long",
+            str(error),
+            "Narrow the time range with from and to, or filter by process or socket; sorting by time is the quickest.",
+        )
+
+    def locked(request: Request, error: Exception) -> Response:
+        return answer(request, 503, "The database is busy", str(error), "Load the page again in a moment.")
+
+    def store(request: Request, error: Exception) -> Response:
+        return answer(request, 503, "The database cannot be read", str(error))
+
+    def database(request: Request, error: Exception) -> Response:
+        _log.error("%s: %s", request.url.path, error)
+        return answer(
+            request,
+            500,
+            "The database gave no answer",
+            "The database refused a question of this page.",
+            "The server's log has the details.",
+        )
+
+    for kind in (BadFilter, BadLink, BadPosition, BadRequest, RequestValidationError):
+        app.add_exception_handler(kind, bad)
+    app.add_exception_handler(NotFound, not_found)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(StoreSlow, slow)
+    app.add_exception_handler(StoreLocked, locked)
+    app.add_exception_handler(StoreError, store)
+    app.add_exception_handler(SQLAlchemyError, database)

@@ -1,0 +1,246 @@
+"""How numbers, addresses, times and statuses look: the one place where values become text.
+
+Every function takes a stored value and returns text; None (what the data does not say) becomes "unknown" where a page shows it.
+"""
+
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+try:  # the table of status names lands with the event declarations
+    from collector import ntstatus
+except ImportError:
+    ntstatus = None  # type: ignore[assignment]
+
+__all__ = [
+    "FILTERS",
+    "UNKNOWN",
+    "Address",
+    "Status",
+    "absolute",
+    "address",
+    "bytes_exact",
+    "bytes_text",
+    "count",
+    "duration",
+    "duration_exact",
+    "flag",
+    "hexadecimal",
+    "iso_utc",
+    "plural",
+    "status",
+    "status_name",
+    "stored_address",
+    "time",
+    "time_exact",
+    "to_address",
+    "to_status",
+    "words",
+]
+
+UNKNOWN = "unknown"
+THIN = "\N{NARROW NO-BREAK SPACE}"
+MINUS = "\N{MINUS SIGN}"
+
+_MASK = (1 << 64) - 1
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_TIME_UNITS = (
+    (86_400_000_000_000, "d"),
+    (3_600_000_000_000, "h"),
+    (60_000_000_000, "min"),
+    (1_000_000_000, "s"),
+    (1_000_000, "ms"),
+    (1_000, "µs"),
+)
+
+
+class Address(int):
+    """A 64-bit address or handle; its text, in pages as in JSON, is `0x…`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{int(self):#x}"
+
+
+class Status(int):
+    """An NTSTATUS, unsigned 32-bit; its text is `0x…`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{int(self):#x}"
+
+
+def to_address(stored: int | None) -> Address | None:
+    """The address behind a signed 64-bit number of the database."""
+    return None if stored is None else Address(stored & _MASK)
+
+
+def stored_address(value: int) -> int:
+    """An address as the database holds it: two's complement of 64 bits."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def to_status(stored: int | None) -> Status | None:
+    """The status behind a number of the database."""
+    return None if stored is None else Status(stored & 0xFFFF_FFFF)
+
+
+def thin(value: int) -> str:
+    """Digits in groups of three, parted by thin spaces."""
+    text = f"{abs(value):,}".replace(",", THIN)
+    return MINUS + text if value < 0 else text
+
+
+def count(value: int | None) -> str:
+    """A count or a number without a unit."""
+    return UNKNOWN if value is None else thin(value)
+
+
+def plural(value: int, one: str, many: str | None = None) -> str:
+    """A count with its noun: `1 socket`, `2 sockets`."""
+    return f"{thin(value)} {one if value == 1 else many or one + 's'}"
+
+
+def _three_digits(numerator: int, denominator: int) -> str:
+    """A positive ratio of at least 1 with three digits, rounded half up: 1.23, 12.3, 123; above 999 whole."""
+    value = Fraction(numerator, denominator)
+    for decimals, limit in ((2, 10), (1, 100), (0, 1000)):
+        scaled = int(value * 10**decimals + Fraction(1, 2))
+        if scaled < limit * 10**decimals:
+            return f"{scaled // 10**decimals}.{scaled % 10**decimals:0{decimals}d}" if decimals else str(scaled)
+    return thin(int(value + Fraction(1, 2)))
+
+
+def bytes_text(value: int | None) -> str:
+    """A size with three digits in powers of 1000: `12.4 MB`; below 1000 exact."""
+    if value is None:
+        return UNKNOWN
+    size, sign = abs(value), MINUS if value < 0 else ""
+    power = 0
+    while power < len(_BYTE_UNITS) - 1 and size * 2 >= 1999 * 1000**power:  # 999.5 kB is 1.00 MB
+        power += 1
+    if power == 0 or size < 1000:
+        return f"{sign}{size} B"
+    return f"{sign}{_three_digits(size, 1000**power)} {_BYTE_UNITS[power]}"
+
+
+def bytes_exact(value: int | None) -> str:
+    """The exact size, for the hover text."""
+    return UNKNOWN if value is None else plural(value, "byte")
+
+
+def address(value: int | None) -> str:
+    """An address in full: `0x…`."""
+    return UNKNOWN if value is None else f"{value & _MASK:#x}"
+
+
+def hexadecimal(value: int | None) -> str:
+    """A number that is read in hex: flags, locations."""
+    return UNKNOWN if value is None else f"{value:#x}"
+
+
+def time(ns: int | None) -> str:
+    """A moment of the trace to the microsecond: `+12.345 678 s`; never rounded up into a moment that was not."""
+    if ns is None:
+        return UNKNOWN
+    sign, value = ("+", ns) if ns >= 0 else (MINUS, -ns)
+    seconds, rest = divmod(value // 1000, 1_000_000)
+    return f"{sign}{thin(seconds)}.{rest // 1000:03d}{THIN}{rest % 1000:03d} s"
+
+
+def time_exact(ns: int | None) -> str:
+    """The exact nanoseconds of a moment, as URLs have them."""
+    return UNKNOWN if ns is None else f"{thin(ns)} ns"
+
+
+def duration(ns: int | None) -> str:
+    """A time span in the largest unit, with three digits: `12.3 ms`; nanoseconds exact."""
+    if ns is None:
+        return UNKNOWN
+    sign, value = ("", ns) if ns >= 0 else (MINUS, -ns)
+    for unit_ns, unit in _TIME_UNITS:
+        if value >= unit_ns:
+            return f"{sign}{_three_digits(value, unit_ns)} {unit}"
+    return f"{sign}{value} ns"
+
+
+def duration_exact(ns: int | None) -> str:
+    """The exact span, for the hover text."""
+    return UNKNOWN if ns is None else f"{thin(ns)} ns"
+
+
+def _utc(start_utc: str | None) -> datetime | None:
+    if not start_utc:
+        return None
+    try:
+        moment = datetime.fromisoformat(start_utc.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def absolute(ns: int | None, start_utc: str | None) -> str | None:
+    """A moment of the trace as date and time in UTC to the microsecond; None where the trace does not say when it began."""
+    start = _utc(start_utc)
+    if ns is None or start is None:
+        return None
+    try:
+        moment = start + timedelta(microseconds=ns // 1000)
+    except OverflowError:
+        return None
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond:06d} UTC"
+
+
+def iso_utc(stored: str | None) -> str:
+    """A stored UTC time as people read it, to the second."""
+    moment = _utc(stored)
+    return UNKNOWN if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def status_name(value: int | None) -> str | None:
+    """The name of a status, None for one without."""
+    return None if value is None or ntstatus is None else ntstatus.name_of(value & 0xFFFF_FFFF)
+
+
+def status(value: int | None) -> str:
+    """A status in all its spellings: `STATUS_CONNECTION_RESET 0xc000020d · WSAECONNRESET 10054`."""
+    if value is None:
+        return UNKNOWN
+    number = value & 0xFFFF_FFFF
+    if ntstatus is None:
+        return f"{number:#x}"
+    parts = [part for part in (ntstatus.name_of(number), f"{number:#x}") if part]
+    winsock = ntstatus.winsock_of(number)
+    return " ".join(parts) + (f" · {winsock.name} {winsock.number}" if winsock is not None else "")
+
+
+def flag(value: bool | None) -> str:
+    """Yes, no, or unknown."""
+    return UNKNOWN if value is None else "yes" if value else "no"
+
+
+def words(name: str | None) -> str:
+    """A word of our vocabularies as a page shows it: `open_at_end` as `open at end`."""
+    return UNKNOWN if name is None else name.replace("_", " ")
+
+
+FILTERS = {
+    "address": address,
+    "absolute": absolute,
+    "bytes_exact": bytes_exact,
+    "bytes_text": bytes_text,
+    "count": count,
+    "duration": duration,
+    "duration_exact": duration_exact,
+    "flag": flag,
+    "hexadecimal": hexadecimal,
+    "iso_utc": iso_utc,
+    "plural": plural,
+    "status": status,
+    "status_name": status_name,
+    "time": time,
+    "time_exact": time_exact,
+    "words": words,
+}
+"""What a template may call, by name."""

@@ -1,0 +1,74 @@
+"""Puts the server together: routers, static files, error pages, safety."""
+
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from app import errors, render
+from app.assets import plotly_script, static_folder
+from app.safety import HostCheck, SafeHeaders, TokenCheck
+from app.settings import Settings
+from app.urls import Urls
+
+# The routers, in the order in which their pages are found in the navigation. A new view is a line here and a line in ROUTERS.
+from app.views import overview, traces
+from collector.store.engine import TraceFolder
+
+__all__ = ["ROUTERS", "create_app"]
+
+ROUTERS = (
+    traces.router,
+    overview.router,
+)  # fmt: skip
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """What templates may know of the settings."""
+
+    has_plotly: bool
+
+
+class KeptFiles(StaticFiles):
+    """Static files that a browser keeps: for good when the link has their version, else for a minute."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        versioned = b"v=" in scope["query_string"]
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable" if versioned else "public, max-age=60"
+        return response
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The server for one folder of traces. Raises SettingsError, StoreError for a folder that cannot be named."""
+    settings.check()
+    app = FastAPI(title="sockscope", description="Socket and heap traces of Windows programs.", docs_url=None, redoc_url=None)
+    app.state.settings = settings
+    app.state.folder = TraceFolder(settings.database, limit_seconds=settings.query_seconds)
+    app.state.urls = Urls(app, settings.base_path)
+    app.state.templates = render.environment()
+    script = plotly_script()
+    app.state.page_settings = PageSettings(has_plotly=script is not None)
+    for router in ROUTERS:
+        app.include_router(router)
+
+    if script is not None:
+        plotly = script
+
+        @app.get("/static/vendor/plotly.min.js", include_in_schema=False)
+        def plotly_js(request: Request) -> Response:
+            return FileResponse(plotly, media_type="text/javascript", headers={"Cache-Control": "public, max-age=86400"})
+
+    app.mount("/static", KeptFiles(directory=static_folder()), name="static")
+    errors.install(app, render.render)
+    if settings.token is not None:
+        app.add_middleware(TokenCheck, token=settings.token, base_path=settings.base_path)
+    app.add_middleware(HostCheck, hosts=(*LOCAL_HOSTS, settings.host, *settings.allowed_hosts))
+    app.add_middleware(SafeHeaders)
+    return app

@@ -1,0 +1,70 @@
+"""The trace itself: its one row, its problems and its findings."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+
+from app.page import ProblemLine, TraceHead
+from collector.store.tables import TRACE
+
+__all__ = ["TraceRow", "head", "problems", "trace_row"]
+
+_trace = TRACE.tables["trace"]
+_problem = TRACE.tables["problem"]
+
+LOSSES = ("data_loss", "damage")
+_WORST_FIRST = {"data_loss": 0, "damage": 1, "limit": 2, "note": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """What was recorded, and how."""
+
+    key: str
+    name: str
+    state: str
+    start_utc: str | None
+    end_ns: int | None
+    clock: str
+    ticks_per_second: int
+    pointer_size: int
+    processors: int | None
+    os_build: str | None
+    records: int
+    events_lost: int | None
+    buffers_lost: int | None
+    collected_utc: str
+    collector_version: str
+
+
+def trace_row(db: Connection) -> TraceRow | None:
+    """The trace of a file."""
+    found = db.execute(select(*(_trace.c[name] for name in TraceRow.__dataclass_fields__)).where(_trace.c.trace_id == 1)).first()
+    return TraceRow(**found._mapping) if found else None
+
+
+def problems(db: Connection) -> list[ProblemLine]:
+    """What limits the answers, worst first."""
+    rank = case(_WORST_FIRST, value=_problem.c.severity, else_=9)
+    columns = (_problem.c[name] for name in ProblemLine.__dataclass_fields__)
+    rows = db.execute(select(*columns).where(_problem.c.trace_id == 1).order_by(rank, _problem.c.n))
+    return [ProblemLine(**row._mapping) for row in rows]
+
+
+def head(db: Connection, from_ns: int | None, to_ns: int | None) -> TraceHead | None:
+    """What each page says about its trace; losses that touch the range, those without a time always."""
+    row = db.execute(
+        select(_trace.c.key, _trace.c.name, _trace.c.state, _trace.c.start_utc, _trace.c.end_ns).where(_trace.c.trace_id == 1)
+    ).first()
+    if row is None:
+        return None
+    touching: list[ColumnElement[bool]] = [_problem.c.severity.in_(LOSSES)]
+    if from_ns is not None:
+        touching.append(or_(_problem.c.last_ns.is_(None), _problem.c.last_ns >= from_ns))
+    if to_ns is not None:
+        touching.append(or_(_problem.c.first_ns.is_(None), _problem.c.first_ns <= to_ns))
+    columns = [_problem.c[name] for name in ProblemLine.__dataclass_fields__]
+    rank = case(_WORST_FIRST, value=_problem.c.severity, else_=9)
+    losses = db.execute(select(*columns).where(_problem.c.trace_id == 1, and_(*touching)).order_by(rank, _problem.c.n).limit(20))
+    number = db.execute(select(func.count()).select_from(_problem).where(_problem.c.trace_id == 1)).scalar_one()
+    return TraceHead(**row._mapping, losses=tuple(ProblemLine(**loss._mapping) for loss in losses), problems=number)

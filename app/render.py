@@ -1,0 +1,116 @@
+"""A page as HTML, JSON or CSV: the same frozen dataclass, in the form that the request wants."""
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app import format as fmt
+from app.assets import template_folder
+from app.errors import BadRequest
+from app.listing import Listing
+from app.page import Page
+from app.urls import Urls
+
+__all__ = ["as_json", "csv_text", "environment", "render", "wanted_form"]
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+_SAFE_INTEGER = (1 << 53) - 1
+
+
+def environment() -> Environment:
+    """The templates: escaped, and strict about names that a page does not have."""
+    made = Environment(
+        loader=FileSystemLoader(template_folder()), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters |= fmt.FILTERS
+    return made
+
+
+def wanted_form(request: Request) -> str:
+    """`html`, `json` or `csv`: by `?format=`, else by the Accept header. Raises BadRequest."""
+    named = request.query_params.get("format")
+    if named is not None:
+        if named not in ("html", "json", "csv"):
+            raise BadRequest(f"format={named}: a page comes as html, json or csv.")
+        return named
+    accept = request.headers.get("accept", "")
+    if "text/html" in accept:
+        return "html"
+    if "application/json" in accept:
+        return "json"
+    return "csv" if "text/csv" in accept else "html"
+
+
+def render(request: Request, template: str, page: Page, *, status_code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with a page. Raises BadRequest for the CSV of a page that is no table."""
+    form = wanted_form(request)
+    vary = {"Vary": "Accept, Cookie", "Cache-Control": "no-cache"} | dict(headers or {})
+    if form == "json":
+        body = json.dumps(as_json(page), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return Response(body, status_code, vary, media_type="application/json")
+    if form == "csv":
+        listing = getattr(page, "listing", None)
+        if not isinstance(listing, Listing):
+            raise BadRequest("This page is no table: it comes as html or json.")
+        name = "".join(c if c.isalnum() else "-" for c in f"{page.trace.key if page.trace else 'sockscope'}-{listing.name}")
+        following = {"Link": f'<{listing.next_href}>; rel="next"'} if listing.next_href else {}
+        disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+        return Response(csv_text(listing), status_code, vary | disposition | following, media_type="text/csv; charset=utf-8")
+    urls: Urls = request.app.state.urls
+    context = {"page": page, "url_for": urls, "path": urls.base_path + request.url.path, "settings": request.app.state.page_settings}
+    return HTMLResponse(request.app.state.templates.get_template(template).render(context), status_code, vary)
+
+
+def as_json(value: object) -> Any:  # Any: JSON
+    """A page as JSON values: addresses and statuses are `0x…` text, times whole nanoseconds, unknown is null."""
+    if value is None or isinstance(value, bool | str | float):
+        return value
+    if isinstance(value, fmt.Address | fmt.Status):
+        return str(value)
+    if isinstance(value, int):
+        return value if -_SAFE_INTEGER <= value <= _SAFE_INTEGER else str(value)
+    if isinstance(value, Listing):
+        return {
+            "rows": [as_json(row) for row in value.rows],
+            "filter": value.where.query(),
+            "sort": str(value.order) if value.order else None,
+            "total": value.total,
+            "total_is_more": value.total_is_more,
+            "next": value.next_href,
+        }
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        shown = (one for one in dataclasses.fields(value) if one.metadata.get("json", True))
+        return {one.name: as_json(getattr(value, one.name)) for one in shown}
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [as_json(item) for item in value]
+    return str(value)
+
+
+def csv_text(listing: Listing) -> str:
+    """The rows of a table as CSV with a head; text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow([head.column.key for head in listing.heads])
+    for row in listing.rows:
+        writer.writerow([_csv_cell(getattr(row, head.column.key)) for head in listing.heads])
+    return out.getvalue()
+
+
+def _csv_cell(value: object) -> str | int | float:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int | float) and not isinstance(value, fmt.Address | fmt.Status):
+        return value
+    text = str(value)
+    return "'" + text if text.lstrip(" ").startswith(_FORMULA) else text

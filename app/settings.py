@@ -1,0 +1,60 @@
+"""What a server needs to know before it starts; checked once."""
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Settings", "SettingsError", "is_loopback"]
+
+
+class SettingsError(ValueError):
+    """A setting that cannot work; the message says which and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one server.
+
+    `database` is the folder of the traces, None for the default one. `token` is demanded from everybody when it is set; it must be set
+    where the server listens on anything but the loopback address. `allowed_hosts` are further names by which the server may be called.
+    """
+
+    database: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 8350
+    token: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    root_path: str = ""
+    query_seconds: float = 8.0
+
+    def check(self) -> "Settings":
+        """The settings themselves. Raises SettingsError for what cannot work."""
+        if not 0 <= self.port <= 65_535:
+            raise SettingsError(f"port {self.port}: a port is a number from 0 to 65535.")
+        if self.token is not None and len(self.token) < 16:
+            raise SettingsError("The token is too short: 16 characters or more.")
+        if self.token is None and not is_loopback(self.host):
+            raise SettingsError(
+                f"{self.host}: on an address that other machines reach, the server demands a token. Give one with --token, "
+                "or listen on 127.0.0.1."
+            )
+        if self.query_seconds <= 0:
+            raise SettingsError("The time limit of a query must be more than 0 seconds.")
+        if self.root_path and not self.root_path.startswith("/"):
+            raise SettingsError(f"{self.root_path}: the base path starts with a slash.")
+        return self
+
+    @property
+    def base_path(self) -> str:
+        """The path under which a proxy shows the server, without a slash at its end."""
+        return self.root_path.rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address to listen on."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,37 @@
+"""The start page: the traces of this database."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from app.deps import Catalog
+from app.format import plural
+from app.page import Page
+from app.queries import catalog
+from app.render import render
+
+__all__ = ["TracesPage", "router"]
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracesPage(Page):
+    """All traces, the one collected last first."""
+
+    traces: tuple[catalog.EntryRow, ...]
+
+
+@router.get("/", name="traces", summary="Traces", response_class=HTMLResponse)
+def traces(request: Request, db: Catalog) -> Response:
+    """The traces of this database with their state, problems and findings."""
+    rows = catalog.entries(db) if db is not None else []
+    sentence = f"{plural(len(rows), 'trace')} in this database, the one collected last first." if rows else "No trace was collected yet."
+    return render(request, "traces.html", TracesPage(title="Traces", sentence=sentence, traces=tuple(rows)))
+
+
+@router.get("/healthz", name="healthz", summary="Whether the server answers", response_class=Response)
+def healthz(request: Request) -> Response:
+    """`ok` while the server runs; says nothing about the traces."""
+    return Response("ok\n", media_type="text/plain")
