@@ -8,11 +8,16 @@ from numpy.typing import NDArray
 
 from collector.store.tables import ROW_COLUMNS
 
-__all__ = ["Row", "Rows", "rows_of"]
+__all__ = ["Row", "Rows", "rows_of", "signed"]
 
 Row: TypeAlias = tuple[object, ...]
 Rows: TypeAlias = dict[str, list[Row]]
 """Finished rows by table name; a table may be absent. Rows are never handed on twice and never changed later."""
+
+
+def signed(value: int | None) -> int | None:
+    """An unsigned 64-bit value as the two's complement that the database holds; None stays None."""
+    return value - (1 << 64) if value is not None and value >> 63 else value
 
 
 def rows_of(
