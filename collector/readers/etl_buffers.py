@@ -1,0 +1,104 @@
+"""Buffer headers of an ETL file and the expansion of compressed buffers.
+
+Layouts and rules are those of etl-format S2 and S3.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+import pyfwnt
+
+__all__ = [
+    "FLAG_BUFFER_LOST",
+    "FLAG_COMPRESSED",
+    "FLAG_EVENTS_LOST",
+    "HEADER_BYTES",
+    "MAX_BUFFER_BYTES",
+    "BufferHeader",
+    "Compression",
+    "expand",
+]
+
+HEADER_BYTES = 72
+MAX_BUFFER_BYTES = 16 << 20
+"""The largest buffer that a session can ask for: 16 MB."""
+
+FLAG_EVENTS_LOST = 0x0002
+FLAG_BUFFER_LOST = 0x0004
+FLAG_PROCESSOR_INDEX = 0x0020
+FLAG_COMPRESSED = 0x0040
+KNOWN_FLAGS = 0x007F
+
+TYPE_EMPTY_MARKER = 6
+LAST_TYPE = 7
+
+_LAYOUT = struct.Struct("<IIIiqqQHHIIHH")
+
+
+class Compression(IntEnum):
+    """Windows' numbers of its compression formats, as the State field of a compressed file's first buffer holds them."""
+
+    NONE = 0
+    LZNT1 = 2
+    XPRESS = 3
+    XPRESS_HUFF = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BufferHeader:
+    """WMI_BUFFER_HEADER, the fields that are of use on disk."""
+
+    size: int
+    saved_offset: int
+    current_offset: int
+    time_stamp: int
+    sequence: int
+    processor: int
+    state: int
+    filled: int
+    """End of the records, counted from the start of the expanded buffer."""
+    flags: int
+    type: int
+
+    @classmethod
+    def parse(cls, header: bytes) -> "BufferHeader":
+        """Read the first 72 bytes of a buffer; raises struct.error for fewer."""
+        (size, saved, current, _references, time_stamp, sequence, _clock, processor, _logger, state, filled, flags, type_) = (
+            _LAYOUT.unpack_from(header)
+        )
+        return cls(size, saved, current, time_stamp, sequence, processor, state, filled, flags, type_)
+
+    @property
+    def cpu(self) -> int:
+        """Processor number; without the flag (Windows 7) only the low byte counts, the high one holds the alignment."""
+        return self.processor & (0x07FF if self.flags & FLAG_PROCESSOR_INDEX else 0xFF)
+
+    @property
+    def is_compressed(self) -> bool:
+        return bool(self.flags & FLAG_COMPRESSED)
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether these bytes can be a buffer header at all: random bytes pass once in about 10^9 times."""
+        return HEADER_BYTES <= self.size <= MAX_BUFFER_BYTES and self.type <= LAST_TYPE and not self.flags & ~KNOWN_FLAGS
+
+
+_EXPANDERS = {
+    Compression.LZNT1: pyfwnt.lznt1_decompress,
+    Compression.XPRESS: pyfwnt.lzxpress_decompress,
+    Compression.XPRESS_HUFF: pyfwnt.lzxpress_huffman_decompress,
+}
+
+
+def expand(packed: bytes, size: int, method: Compression) -> bytes:
+    """Expand the bytes behind a buffer's header; at most `size` bytes, fewer (down to none) where the packed bytes are damaged."""
+    if size <= 0 or not packed:
+        return b""
+    if method is Compression.NONE:
+        return packed[:size]
+    try:
+        expanded = bytes(_EXPANDERS[method](packed, size))
+    except (OSError, ValueError, MemoryError, OverflowError):  # what pyfwnt raises for damaged input
+        return b""
+    return expanded[:size]

@@ -1,0 +1,277 @@
+"""The index of an ETL file: all its buffers, found before the first record is decoded.
+
+A quiet processor's first buffer may be the last of the file, so time order needs all buffer headers first. Reading them costs about
+5 us a buffer. Damage is met here: a header that cannot be right, buffers of zeros, a file that ends too early.
+"""
+
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collector.raw import HeaderKind, Int64s
+from collector.readers.etl_buffers import (
+    FLAG_BUFFER_LOST,
+    FLAG_EVENTS_LOST,
+    HEADER_BYTES,
+    KNOWN_FLAGS,
+    LAST_TYPE,
+    MAX_BUFFER_BYTES,
+    TYPE_EMPTY_MARKER,
+    BufferHeader,
+    Compression,
+    expand,
+)
+from collector.readers.etl_headers import first_ticks
+from collector.readers.problems import DAMAGED_BUFFER, TRUNCATED_FILE, ZEROED_BUFFER, ProblemLog
+from collector.source import Source
+
+__all__ = ["BufferIndex", "index_buffers"]
+
+Bools = NDArray[np.bool_]
+
+_FIRST_RECORD_BYTES = 40  # the longest way to a time stamp is that of a message with all options
+_PEEK = HEADER_BYTES + _FIRST_RECORD_BYTES
+_PACKED_PEEK = 256  # XPRESS needs 45 packed bytes for 40 literal ones
+_READ_AHEAD = 64 << 10
+_SEARCH_START = 4 << 10
+_SEARCH_MOST = 1 << 20
+_HEADER_KINDS_LAST = HeaderKind.INSTANCE64
+
+
+@dataclass(frozen=True, slots=True)
+class BufferIndex:
+    """One row a buffer, in file order; all arrays int64 or bool, shape (buffers,)."""
+
+    offset: Int64s
+    """Byte of the file where the buffer starts."""
+    size: Int64s
+    """Bytes that the buffer takes in the file and that are there."""
+    filled: Int64s
+    """End of the records in the expanded buffer, at least 72."""
+    sequence: Int64s
+    cpu: Int64s
+    is_packed: Bools
+    has_lost_events: Bools
+    has_lost_buffers: Bools
+    is_clamped: Bools
+    """The end of the records is a guess: records may stop before it."""
+    first_ticks: Int64s
+    """Time stamp of the first record, 0 where `has_ticks` is false."""
+    has_ticks: Bools
+
+    def __len__(self) -> int:
+        return int(self.offset.size)
+
+
+def index_buffers(source: Source, *, declared_size: int, compression: Compression, log: ProblemLog) -> BufferIndex:
+    """Find all buffers of a file.
+
+    Args:
+        declared_size: BufferSize of the log file header, of expanded buffers; 0 when that field is useless.
+        compression: Compression.NONE for files of equal, plain buffers.
+    """
+    return _Indexer(source, declared_size, compression, log).run()
+
+
+class _Indexer:
+    """Walks over the buffers of one file."""
+
+    def __init__(self, source: Source, declared_size: int, compression: Compression, log: ProblemLog) -> None:
+        self._source = source
+        self._compression = compression
+        self._log = log
+        self._piece_at = 0
+        self._piece = b""
+        first = BufferHeader.parse(source.read_at(0, HEADER_BYTES))
+        is_declared = HEADER_BYTES <= declared_size <= MAX_BUFFER_BYTES
+        self._most_filled = declared_size if is_declared else MAX_BUFFER_BYTES
+        self._method = Compression.XPRESS if compression is Compression.NONE else compression
+        # Plain files have equal buffers: their size is a grid to come back to after damage.
+        self._grid = 0
+        if compression is Compression.NONE:
+            is_own = first.is_plausible and (not is_declared or self._is_header(first.size))
+            self._grid = first.size if is_own else declared_size if is_declared else 0
+        self._numbers = {name: array("q") for name in ("offset", "size", "filled", "sequence", "cpu", "first_ticks")}
+        self._flags = {name: bytearray() for name in ("is_packed", "has_lost_events", "has_lost_buffers", "is_clamped", "has_ticks")}
+        self._zeroed: list[tuple[int, int]] = []
+
+    def run(self) -> BufferIndex:
+        position = 0
+        while position + HEADER_BYTES <= self._source.size:
+            header = BufferHeader.parse(self._peek(position, HEADER_BYTES))
+            stride = self._stride(position, header)
+            if stride:
+                self._add(position, header, stride)
+                position += stride
+            else:
+                position = self._skip(position, header)
+        rest = self._source.size - position
+        if rest > 0 and self._peek(position, rest) != bytes(rest):
+            self._log.add(TRUNCATED_FILE, place=f"byte {position:,}", missing=HEADER_BYTES - rest)
+        self._report_zeroed()
+        return BufferIndex(
+            **{name: np.frombuffer(values, np.int64).copy() for name, values in self._numbers.items()},
+            **{name: np.frombuffer(values, np.bool_).copy() for name, values in self._flags.items()},
+        )
+
+    def _peek(self, position: int, size: int) -> bytes:
+        """Bytes of the file, read ahead where buffers are small."""
+        start = position - self._piece_at
+        if not (start >= 0 and start + size <= len(self._piece)):
+            is_near = 0 <= start <= len(self._piece) + 8192
+            self._piece = self._source.read_at(position, max(size, _READ_AHEAD if is_near and self._piece else size))
+            self._piece_at, start = position, 0
+        return self._piece[start : start + size]
+
+    def _is_header(self, position: int) -> bool:
+        """Whether a buffer may begin here, or the file ends exactly here."""
+        if position >= self._source.size:
+            return position == self._source.size
+        header = self._peek(position, HEADER_BYTES)
+        return len(header) == HEADER_BYTES and BufferHeader.parse(header).is_plausible
+
+    def _stride(self, position: int, header: BufferHeader) -> int:
+        """Bytes to the next buffer; 0 where no buffer begins at this place."""
+        following = position + header.size
+        if self._grid:
+            if header.size == self._grid:
+                return header.size
+            if header.is_plausible and self._is_header(following):
+                return header.size
+            if header.is_plausible or self._is_usable_but_for_size(header):
+                self._damaged(position, f"buffer size {header.size:,}, {self._grid:,} was used")
+                return self._grid
+            return 0
+        if not header.is_plausible:
+            return 0
+        if self._is_header(following):
+            return header.size
+        # The size, or the header that follows, is damaged: a nearer header says which.
+        found = self._search(position + HEADER_BYTES, min(following, self._source.size))
+        if found is not None:
+            self._damaged(position, f"buffer size {header.size:,}, but the next buffer begins after {found - position:,} bytes")
+            return found - position
+        return header.size
+
+    def _is_usable_but_for_size(self, header: BufferHeader) -> bool:
+        is_filled = HEADER_BYTES <= header.filled <= self._grid
+        return header.type <= LAST_TYPE and not header.flags & ~KNOWN_FLAGS and is_filled
+
+    def _add(self, position: int, header: BufferHeader, stride: int) -> None:
+        """Index one buffer; judge where its records end."""
+        size = min(stride, self._source.size - position)
+        if size < stride:
+            self._log.add(TRUNCATED_FILE, place=self._place(position), missing=stride - size)
+        is_packed = header.is_compressed
+        if is_packed and self._compression is Compression.NONE and header.filled <= header.size:
+            self._damaged(position, "the flag of a compressed buffer in a file that is not compressed")
+            is_packed = False
+        most = self._most_filled if is_packed else size
+        filled, is_clamped = header.filled, size < stride
+        if header.type > LAST_TYPE or header.flags & ~KNOWN_FLAGS:
+            self._damaged(position, f"type {header.type} and flags 0x{header.flags:04x}")
+        if header.type == TYPE_EMPTY_MARKER and not HEADER_BYTES <= filled <= most:
+            filled, is_clamped = HEADER_BYTES, True
+        elif filled > most:
+            if size == stride:
+                self._damaged(position, f"filled size {filled:,} exceeds the buffer size {most:,}")
+            filled, is_clamped = most, True
+        elif filled < HEADER_BYTES:
+            # A buffer that was still being filled, or whose header is damaged: S2.3.
+            self._damaged(position, f"filled size {filled:,} is below the {HEADER_BYTES} bytes of the header")
+            filled = min(value for value in (header.saved_offset, header.current_offset, most) if value >= HEADER_BYTES)
+            filled, is_clamped = min(filled, most), True
+        ticks = self._first_ticks(position, size, is_packed=is_packed)
+        for name, number in (
+            ("offset", position),
+            ("size", size),
+            ("filled", filled),
+            ("sequence", header.sequence),
+            ("cpu", header.cpu),
+            ("first_ticks", ticks or 0),
+        ):
+            self._numbers[name].append(number)
+        for name, flag in (
+            ("is_packed", is_packed),
+            ("has_lost_events", header.flags & FLAG_EVENTS_LOST),
+            ("has_lost_buffers", header.flags & FLAG_BUFFER_LOST),
+            ("is_clamped", is_clamped),
+            ("has_ticks", ticks is not None and filled > HEADER_BYTES),
+        ):
+            self._flags[name].append(bool(flag))
+
+    def _first_ticks(self, position: int, size: int, *, is_packed: bool) -> int | None:
+        """Time stamp of a buffer's first record, None where it has none."""
+        if not is_packed:
+            return first_ticks(self._peek(position, min(_PEEK, size))[HEADER_BYTES:])
+        # XPRESS is a plain stream whose beginning can be expanded alone; the others need their whole chunk.
+        wanted = min(size, HEADER_BYTES + _PACKED_PEEK) if self._method is Compression.XPRESS else size
+        packed = self._peek(position, wanted)[HEADER_BYTES:]
+        return first_ticks(expand(packed, _FIRST_RECORD_BYTES, self._method))
+
+    def _skip(self, position: int, header: BufferHeader) -> int:
+        """Name what stands where a buffer should begin, and find the next place to look at."""
+        end = self._source.size
+        if self._grid:
+            end = min((position // self._grid + 1) * self._grid, end)
+        else:
+            found = self._search(position + 1, end)
+            end = found if found is not None else end
+        if self._is_zero(position, end):
+            self._zeroed.append((position, end))
+        else:
+            self._damaged(position, f"buffer size {header.size:,}, type {header.type}, flags 0x{header.flags:04x}")
+        return end
+
+    def _is_zero(self, start: int, end: int) -> bool:
+        """Whether a stretch of the file holds zeros only; read in pieces."""
+        for at in range(start, end, _SEARCH_MOST):
+            piece = self._source.read_at(at, min(_SEARCH_MOST, end - at))
+            if piece != bytes(len(piece)):
+                return False
+        return True
+
+    def _report_zeroed(self) -> None:
+        """Name the zeroed buffers, save those at the end: there they are the rest of a preallocated file."""
+        end = self._source.size
+        while self._zeroed and self._zeroed[-1][1] == end:
+            end = self._zeroed.pop()[0]
+        for start, _ in self._zeroed:
+            self._log.add(ZEROED_BUFFER, place=f"byte {start:,}")
+
+    def _search(self, start: int, end: int) -> int | None:
+        """The first byte from `start` on, before `end`, where a buffer header of a compressed file begins.
+
+        A candidate must be followed by another header or the end of the file. The pieces read grow, so that a near header is cheap
+        and a far one costs little more than reading up to it.
+        """
+        piece_bytes = _SEARCH_START
+        while start + HEADER_BYTES <= end:
+            piece = np.frombuffer(self._source.read_at(start, piece_bytes + HEADER_BYTES), np.uint8)
+            count = min(piece.size - HEADER_BYTES + 1, end - start)
+            if count <= 0:
+                return None
+            for at in _header_candidates(piece, count).tolist():
+                header = BufferHeader.parse(piece[at : at + HEADER_BYTES].tobytes())
+                if header.is_plausible and header.filled >= HEADER_BYTES and self._is_header(start + at + header.size):
+                    return start + at
+            start += count
+            piece_bytes = min(2 * piece_bytes, _SEARCH_MOST)
+        return None
+
+    def _damaged(self, position: int, found: str) -> None:
+        self._log.add(DAMAGED_BUFFER, place=self._place(position), found=f"{self._place(position)} has {found}")
+
+    def _place(self, position: int) -> str:
+        return f"buffer {len(self._numbers['offset']):,} at byte {position:,}"
+
+
+def _header_candidates(piece: NDArray[np.uint8], count: int) -> Int64s:
+    """Places in `piece` whose reference count, flags and type look like those of a buffer header; int64."""
+    looks = np.ones(count, np.bool_)
+    for at in (0x0C, 0x0D, 0x0E, 0x0F, 0x35, 0x37):  # reference count; high bytes of flags and type
+        looks &= piece[at : at + count] == 0
+    looks &= (piece[0x34 : 0x34 + count] <= KNOWN_FLAGS) & (piece[0x36 : 0x36 + count] <= LAST_TYPE)
+    return np.flatnonzero(looks)

@@ -1,0 +1,234 @@
+"""What can be wrong with the container of a trace without ending its import."""
+
+from collector.errors import Problem, ProblemKind, Severity
+
+__all__ = [
+    "BUFFERS_WRITTEN_DIFFERS",
+    "CONTAINER_PROBLEMS",
+    "COUNTER_FREQUENCY",
+    "CPU_SPEED",
+    "DAMAGED_BUFFER",
+    "DAMAGED_RECORD",
+    "DAMAGED_TIME",
+    "DECOMPRESSION_FAILED",
+    "DISORDER",
+    "HEADER_FIELD",
+    "INVALID_HEADER_TIME",
+    "LOST_BUFFERS",
+    "LOST_EVENTS",
+    "SEQUENCE_FAULT",
+    "SEQUENCE_GAP",
+    "TIMER_RESOLUTION",
+    "TOO_MANY_PROVIDERS",
+    "TRUNCATED_FILE",
+    "UNFINISHED_SESSION",
+    "UNKNOWN_HEADER_KIND",
+    "ZEROED_BUFFER",
+    "ProblemLog",
+]
+
+_COLLECT_AGAIN = "Stop the session (logman stop NAME -ets) before copying the file, and copy it again."
+
+LOST_EVENTS = ProblemKind(
+    "lost_events",
+    Severity.DATA_LOSS,
+    "Events lost by the session: {count}. No buffer was free when they were written.",
+    effect="Operations may lack their completion, allocations their free; counts and bytes are lower bounds.",
+    advice="Record again with larger or more buffers, e.g. logman ... -bs 1024 -nb 64 256.",
+)
+LOST_BUFFERS = ProblemKind(
+    "lost_buffers",
+    Severity.DATA_LOSS,
+    "Whole buffers lost by the session: {count}. They could not be written in time.",
+    effect="Stretches of time lack all records of a processor; what began or ended there is unknown.",
+    advice="Record to a faster disk, with more buffers, or with fewer providers and keywords.",
+)
+DAMAGED_BUFFER = ProblemKind(
+    "damaged_buffer",
+    Severity.DAMAGE,
+    "Buffers with a header that cannot be right: {count}; the first: {found}.",
+    effect="Records of these buffers are missing where their header left no way to find them.",
+    advice=f"The file may be cut, or still being written. {_COLLECT_AGAIN}",
+)
+ZEROED_BUFFER = ProblemKind(
+    "zeroed_buffer",
+    Severity.DAMAGE,
+    "Buffers in the middle of the file that hold nothing but zero bytes: {count}.",
+    effect="The records of these buffers are gone; reading went on behind them.",
+    advice=f"The copy may be incomplete. {_COLLECT_AGAIN}",
+)
+DAMAGED_RECORD = ProblemKind(
+    "damaged_record",
+    Severity.DAMAGE,
+    "Damaged records: {count}; the first: {found}. Bytes skipped behind them: {skipped:,}.",
+    effect="A record without a valid size hides those behind it: the rest of its buffer was skipped, reading went on with the next buffer.",
+    advice="Copy the file again from the machine that recorded it; if the damage stays, record again.",
+)
+DAMAGED_TIME = ProblemKind(
+    "damaged_time",
+    Severity.DAMAGE,
+    "Records with a time stamp more than a hundred years away from the others: {count}.",
+    effect="They are shown at the time of the record before them in their buffer.",
+    advice="Copy the file again from the machine that recorded it; if the damage stays, record again.",
+)
+DECOMPRESSION_FAILED = ProblemKind(
+    "decompression_failed",
+    Severity.DAMAGE,
+    "Compressed buffers that could not be expanded in full: {count}; the first: {found}.",
+    effect="Records behind the damage are missing; reading went on with the next buffer.",
+    advice="Copy the file again from the machine that recorded it; if the damage stays, record without compression.",
+)
+TRUNCATED_FILE = ProblemKind(
+    "truncated_file",
+    Severity.DAMAGE,
+    "The file ends inside a buffer: {missing:,} bytes are missing.",
+    effect="The records of that buffer up to the cut were read; later ones are missing.",
+    advice=f"The copy may be incomplete. {_COLLECT_AGAIN}",
+)
+UNFINISHED_SESSION = ProblemKind(
+    "unfinished_session",
+    Severity.LIMIT,
+    "The session was not closed: the file header gives neither its end nor its number of buffers.",
+    effect="The last records of each processor, those not yet flushed, are missing; lost events were not counted.",
+    advice="Stop the session (logman stop NAME -ets) before copying its file.",
+)
+BUFFERS_WRITTEN_DIFFERS = ProblemKind(
+    "buffers_written_differs",
+    Severity.NOTE,
+    "The file header counts {declared:,} buffers, the file holds {found:,}.",
+    effect="All buffers that the file holds were read. If the header counts more, the missing ones may have been cut off.",
+    advice=f"If records are missing at the end: {_COLLECT_AGAIN}",
+)
+INVALID_HEADER_TIME = ProblemKind(
+    "invalid_header_time",
+    Severity.NOTE,
+    "Times in the file header that cannot be right: {count} ({fields}).",
+    effect="Times count from the first moment of the trace; dates are shown only as far as the header's start time is right.",
+    advice="Nothing needs to be done for the analysis; compare with other files by relative times only.",
+)
+COUNTER_FREQUENCY = ProblemKind(
+    "counter_frequency",
+    Severity.LIMIT,
+    "The file header gives a counter frequency of {found:,} ticks a second. {used}",
+    effect="Where a frequency was assumed, durations and rates may be wrong by one factor throughout; order and counts are right.",
+    advice="Check durations against a known one before relying on them, or record again.",
+)
+CPU_SPEED = ProblemKind(
+    "cpu_speed",
+    Severity.NOTE,
+    "The file header gives a processor speed of {found:,} MHz. {used}",
+    effect="None unless the clock of the session counts processor cycles; then durations may be wrong by one factor throughout.",
+    advice="If times matter and the session counted processor cycles, record with the performance counter as its clock.",
+)
+TIMER_RESOLUTION = ProblemKind(
+    "timer_resolution",
+    Severity.NOTE,
+    "The file header gives a timer resolution of {found:,} units of 100 ns.",
+    effect="None: the resolution is shown only and takes no part in any time.",
+    advice="Nothing needs to be done.",
+)
+HEADER_FIELD = ProblemKind(
+    "header_field",
+    Severity.NOTE,
+    "Fields of the file header that cannot be right: {count} ({fields}).",
+    effect="They were replaced by what the rest of the file says.",
+    advice="Nothing needs to be done unless other damage is listed.",
+)
+DISORDER = ProblemKind(
+    "disorder",
+    Severity.DAMAGE,
+    "Records with an earlier time stamp than the record before them in their buffer: {count}.",
+    effect="They were sorted by their time stamps, but not before the start of their buffer; what happened first is uncertain there.",
+    advice="Copy the file again from the machine that recorded it; if the disorder stays, check the clock of that (virtual) machine.",
+)
+SEQUENCE_GAP = ProblemKind(
+    "sequence_gap",
+    Severity.NOTE,
+    "Sequence numbers of buffers that are missing: {count}.",
+    effect="Buffers that a session never wrote leave such gaps; if they held records, those are missing.",
+    advice="Look at the counts of lost events and buffers: when both are 0, gaps are usual.",
+)
+SEQUENCE_FAULT = ProblemKind(
+    "sequence_fault",
+    Severity.NOTE,
+    "Buffers with a sequence number that repeats or contradicts their times: {count}.",
+    effect="Buffers were ordered by the times of their records.",
+    advice="Nothing needs to be done unless other damage is listed.",
+)
+UNKNOWN_HEADER_KIND = ProblemKind(
+    "unknown_header_kind",
+    Severity.LIMIT,
+    "Records with a kind of header that this reader does not know: {count} ({kinds}).",
+    effect="They are counted but not decoded, and take the time of the record before them.",
+    advice="Report the kinds with `sockscope inspect`.",
+)
+TOO_MANY_PROVIDERS = ProblemKind(
+    "too_many_providers",
+    Severity.DAMAGE,
+    "Records of providers beyond the first {limit:,}, more than any real trace has: {count}.",
+    effect="They are kept under the provider 00000000-0000-0000-0000-000000000000.",
+    advice="The file is probably damaged. Copy it again from the machine that recorded it.",
+)
+
+CONTAINER_PROBLEMS = (
+    LOST_EVENTS,
+    LOST_BUFFERS,
+    DAMAGED_BUFFER,
+    ZEROED_BUFFER,
+    DAMAGED_RECORD,
+    DAMAGED_TIME,
+    DECOMPRESSION_FAILED,
+    TRUNCATED_FILE,
+    UNFINISHED_SESSION,
+    BUFFERS_WRITTEN_DIFFERS,
+    INVALID_HEADER_TIME,
+    COUNTER_FREQUENCY,
+    CPU_SPEED,
+    TIMER_RESOLUTION,
+    HEADER_FIELD,
+    DISORDER,
+    SEQUENCE_GAP,
+    SEQUENCE_FAULT,
+    UNKNOWN_HEADER_KIND,
+    TOO_MANY_PROVIDERS,
+)
+"""Worst first, the order in which they are shown."""
+
+
+class ProblemLog:
+    """Problems as they are met: the same kind again raises a count and widens a time range; the first place and details stay."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, Problem] = {}
+
+    def add(
+        self,
+        kind: ProblemKind,
+        *,
+        count: int = 1,
+        first_ticks: int | None = None,
+        last_ticks: int | None = None,
+        place: str | None = None,
+        **details: object,
+    ) -> Problem:
+        """Count a problem; details of an `int` type add up, others keep their first value."""
+        problem = self._by_kind.get(kind.name)
+        if problem is None:
+            problem = Problem(kind, count, first_ticks, last_ticks if last_ticks is not None else first_ticks, place, dict(details))
+            self._by_kind[kind.name] = problem
+            return problem
+        problem.count += count
+        times = [t for t in (problem.first_ticks, problem.last_ticks, first_ticks, last_ticks) if t is not None]
+        if times:
+            problem.first_ticks, problem.last_ticks = min(times), max(times)
+        problem.place = problem.place or place
+        for name, value in details.items():
+            known = problem.details.setdefault(name, value)
+            if known is not value and isinstance(value, int) and isinstance(known, int):
+                problem.details[name] = known + value
+        return problem
+
+    def problems(self) -> list[Problem]:
+        """All problems so far, worst kind first."""
+        order = [kind.name for kind in CONTAINER_PROBLEMS]
+        return [self._by_kind[name] for name in order if name in self._by_kind]

@@ -1,0 +1,93 @@
+"""Bytes in: the only module of the collector that opens an input file."""
+
+import hashlib
+import io
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from collector.errors import EmptyTrace, SourceError
+
+__all__ = ["Source"]
+
+_HASH_PIECE = 1 << 20
+
+
+class Source:
+    """One input file, read piece by piece and never held in memory as a whole.
+
+    Not mapped into memory on purpose: a mapped file that another program cuts short would kill the process, a read gives an error.
+    One thread at a time may use it.
+    """
+
+    def __init__(self, file: io.FileIO, path: Path, size: int) -> None:
+        self.path = path
+        self.name = path.name
+        self.size = size
+        self._file = file
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open a file for reading. Raises SourceError where its bytes cannot be had, EmptyTrace for a file of no bytes."""
+        path = Path(path)
+        try:
+            if path.is_dir():
+                raise SourceError(f"{path}: this is a folder. Name one .etl file.")
+            if path.exists() and not path.is_file():  # opening a pipe would wait for its writer
+                raise SourceError(f"{path}: this is no ordinary file. Copy the trace to a file first.")
+            file = io.FileIO(path, "r")
+        except FileNotFoundError as error:
+            raise SourceError(f"{path}: there is no such file.") from error
+        except PermissionError as error:
+            raise SourceError(
+                f"{path}: reading is not permitted. Check the owner, or copy the file; a running session locks it."
+            ) from error
+        except (OSError, ValueError) as error:
+            raise SourceError(f"{path}: cannot be opened: {_reason(error)}.") from error
+        try:
+            size = file.seek(0, io.SEEK_END)
+        except OSError as error:
+            file.close()
+            raise SourceError(f"{path}: this is no ordinary file: {_reason(error)}. Copy the trace to a file first.") from error
+        if size == 0:
+            file.close()
+            raise EmptyTrace(
+                f"{path.name}: the file is empty (0 bytes). Stop the session (logman stop NAME -ets) and copy it again.", offset=0
+            )
+        return cls(file, path, size)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """`size` bytes from `offset` on; fewer only at the end of the file. Raises SourceError."""
+        try:
+            self._file.seek(offset)
+            piece = self._file.read(size)
+            # A read may stop early without being at the end, above all beyond 2 GB or on a network drive.
+            while len(piece) < size and (more := self._file.read(size - len(piece))):
+                piece += more
+        except OSError as error:
+            raise SourceError(f"{self.name}: reading {size:,} bytes at byte {offset:,} failed: {_reason(error)}.") from error
+        except ValueError as error:
+            raise SourceError(f"{self.name}: the file was closed while it was being read.") from error
+        return piece
+
+    def sha256(self) -> str:
+        """Hex digest of the whole file; reads it once, in pieces. Raises SourceError."""
+        digest = hashlib.sha256()
+        for offset in range(0, self.size, _HASH_PIECE):
+            digest.update(self.read_at(offset, min(_HASH_PIECE, self.size - offset)))
+        return digest.hexdigest()
+
+    def close(self) -> None:
+        """Give the file back; reading afterwards is an error."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _reason(error: Exception) -> str:
+    """The system's own words for an error, without its number and file name."""
+    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)).rstrip(".")
