@@ -56,7 +56,11 @@ __all__ = [
 
 
 class FieldType(StrEnum):
-    """Wire types; widths of `pointer` and `sizet` follow the record's own header."""
+    """Wire types; widths of `pointer` and `sizet` follow the record's own header.
+
+    `sid` stands behind two pointers of TOKEN_USER, `bare_sid` alone. Counted texts begin with their bytes as 16-bit number. Floats and
+    the types from `bytes` to the counted texts occur only in layouts that a trace brings along.
+    """
 
     U8 = "u8"
     U16 = "u16"
@@ -77,6 +81,12 @@ class FieldType(StrEnum):
     ANSI = "ansi"
     UTF16 = "utf16"
     SID = "sid"
+    F32 = "f32"
+    F64 = "f64"
+    BYTES = "bytes"
+    BARE_SID = "bare_sid"
+    COUNTED_ANSI = "counted_ansi"
+    COUNTED_UTF16 = "counted_utf16"
     POINTERS = "pointers"
     RANGES = "ranges"
     REST = "rest"
@@ -96,6 +106,8 @@ WIDTHS: Mapping[FieldType, int] = {
     FieldType.IPV6: 16,
     FieldType.PORT: 2,
     FieldType.GUID: 16,
+    FieldType.F32: 4,
+    FieldType.F64: 8,
 }
 """Bytes of the types whose width is the same in all records; pointer and sizet follow the record, all others their content."""
 
@@ -104,8 +116,9 @@ WIDTHS: Mapping[FieldType, int] = {
 class Field:
     """One field; `name` is the manifest's in snake_case.
 
-    `length_field` names the field that holds a sockaddr's length in bytes, or the number of ranges. Fields that are not required
-    may be absent at the end of a payload.
+    `length_field` names the field that holds the bytes of a sockaddr, the characters of a text, the number of ranges or of list elements;
+    `length` is the same as a constant. `element` is the type in a list of numbers (`pointers`), a pointer if None. Fields that
+    are not required may be absent at the end of a payload.
     """
 
     name: str
@@ -114,6 +127,8 @@ class Field:
     enum: str | None = None
     required: bool = True
     length_field: str | None = None
+    length: int | None = None
+    element: FieldType | None = None
 
     def width(self, pointer_size: int) -> int | None:
         """Bytes of the field in a record of 4- or 8-byte pointers, None where the content decides."""

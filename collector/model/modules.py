@@ -107,7 +107,7 @@ class Modules:
         """Join the identities that stand alone, and give files the letters of their volumes."""
         for key, identities in self._identities.items():
             candidates = [module for module in self._by_pid.get(key, ()) if module.pdb_name is None]
-            if len(candidates) == 1:
+            if len(candidates) == 1 and identities:
                 _identify(candidates[0], identities[-1])
         self._identities = {}
         prefixes = sorted(((nt.rstrip("\\") + "\\", dos.rstrip("\\") + "\\") for nt, dos in self._volumes.items() if nt), key=len)
