@@ -49,7 +49,7 @@ def roll_up(tmp_path: Path) -> RollUp:
 
 def pick(rows: Sequence[Row], level: int, scope: str, scope_n: int, *names: str) -> list[tuple[object, ...]]:
     found = [r for r in rows if (r["level"], r["scope"], r["scope_n"]) == (level, scope, scope_n)]
-    return sorted(tuple(r[name] for name in ("bucket", *names)) for r in found)  # type: ignore[type-var]  # tuples of numbers
+    return sorted(tuple(r[name] for name in ("bucket", *names)) for r in found)
 
 
 def test_an_operation_counts_where_it_completes_and_is_in_flight_until_it_ends(roll_up: RollUp) -> None:

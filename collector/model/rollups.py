@@ -37,8 +37,9 @@ _SCOPES = ("trace", "process", "socket")
 
 
 def socket_rollups(connection: Connection, *, first_ns: int, stretch: int = STRETCH) -> Iterator[Rows]:
-    """Rows of `socket_rollup`, in pieces; `first_ns` is the trace's first moment, `stretch` how many
-    points are in memory at once, about.
+    """Rows of `socket_rollup`, in pieces.
+
+    `first_ns` is the trace's first moment, `stretch` how many points are in memory at once, about.
 
     An operation is in flight in [posted, ended); of unknown start, from the trace's first moment on, if its socket is that old.
     """
@@ -69,7 +70,7 @@ def socket_rollups(connection: Connection, *, first_ns: int, stretch: int = STRE
 
 def columns_of(connection: Connection, query: "Select[tuple[int, ...]]", size: int) -> Iterator[dict[str, Int64s]]:
     """The result of a query of integers as columns, at most `size` rows at a time."""
-    result = connection.execution_options(yield_per=size).execute(query)
+    result = connection.execute(query, execution_options={"yield_per": size})
     names = list(result.keys())
     for rows in result.partitions(size):
         table = np.array([tuple(row) for row in rows], dtype=np.int64)

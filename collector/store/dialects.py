@@ -106,7 +106,7 @@ def check_file(connection: Connection, path: Path) -> None:
 
 def insert_sql(table: str, columns: int) -> str:
     """An INSERT of one row of `columns` bound values behind trace_id, which is 1 in a SQLite file."""
-    return f"INSERT INTO {table} VALUES (1{', ?' * columns})"  # noqa: S608 - the name comes from our tables
+    return f'INSERT INTO "{table}" VALUES (1{", ?" * columns})'  # noqa: S608 - the name comes from our tables
 
 
 def hex_text(expression: str) -> str:

@@ -1,0 +1,107 @@
+"""The history in migrations/ leads to the tables that the code declares."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import MetaData, create_engine
+
+from collector.errors import StoreTooNew
+from collector.store import dialects
+from collector.store.catalog import Catalog
+from collector.store.engine import TraceFolder, stored_version
+from collector.store.migrate import history, migrations_path, upgrade, upgrade_trace
+from collector.store.tables import CATALOG, CATALOG_VERSION, TRACE, TRACE_VERSION
+from tests.build.database import BUILT_KEY, built_database
+
+BRANCHES = [("catalog", CATALOG, CATALOG_VERSION), ("traces", TRACE, TRACE_VERSION)]
+
+
+def declared(path: Path) -> dict[tuple[str, str], str]:
+    """(type, name) → SQL without differences of spelling, of everything in a database."""
+    with sqlite3.connect(path) as db:
+        rows = db.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND type != 'view'").fetchall()
+    db.close()
+    return {(kind, name): "".join((sql or "").split()).replace('"', "") for kind, name, sql in rows if name != "alembic_version"}
+
+
+@pytest.mark.parametrize(("branch", "metadata", "version"), BRANCHES)
+def test_a_migrated_database_equals_the_tables(tmp_path: Path, branch: str, metadata: MetaData, version: str) -> None:
+    migrated, created = tmp_path / "migrated.db", tmp_path / "created.db"
+    engine = dialects.writing_engine(migrated)
+    upgrade(engine, f"{branch}@head")
+    metadata.create_all(create_engine(f"sqlite:///{created}"))
+
+    assert stored_version(engine, migrated) == version
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+    assert declared(migrated) == declared(created)
+
+
+def test_a_new_database_equals_a_migrated_one(tmp_path: Path) -> None:
+    folder = built_database(tmp_path, {})
+    for path, branch in ((folder.catalog_path, "catalog"), (folder.trace_path(BUILT_KEY), "traces")):
+        migrated = tmp_path / f"{branch}.migrated"
+        upgrade(dialects.writing_engine(migrated), f"{branch}@head")
+        assert declared(path) == declared(migrated)
+
+
+def test_each_branch_is_one_line_and_ends_at_our_version() -> None:
+    script = ScriptDirectory.from_config(history())
+    for branch, _, version in BRANCHES:
+        steps = list(script.iterate_revisions(f"{branch}@head", "base"))
+        assert steps[0].revision == version
+        assert [s.revision for s in steps] == sorted((s.revision for s in steps), reverse=True)  # versions compare as text
+        assert all(s.revision.startswith(branch[0]) for s in steps)
+
+
+def test_an_up_to_date_trace_is_left_alone(tmp_path: Path) -> None:
+    folder = built_database(tmp_path, {})
+    before = folder.trace_path(BUILT_KEY).stat().st_mtime_ns
+    assert upgrade_trace(folder, BUILT_KEY) is False
+    assert folder.trace_path(BUILT_KEY).stat().st_mtime_ns == before
+
+
+def test_a_newer_trace_or_catalog_is_not_touched(tmp_path: Path) -> None:
+    folder = built_database(tmp_path, {})
+    for path in (folder.trace_path(BUILT_KEY), folder.catalog_path):
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE alembic_version SET version_num = 'z9999'")
+        db.close()
+    with pytest.raises(StoreTooNew):
+        upgrade_trace(folder, BUILT_KEY)
+    with pytest.raises(StoreTooNew):
+        Catalog(TraceFolder(tmp_path))
+
+
+def test_an_older_database_is_brought_up_to_date_with_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history with one more step, as a later version of this program has it."""
+    folder = built_database(tmp_path, {"process": [{"pid": 4120}]})
+    later = tmp_path / "migrations"
+    for path in migrations_path().rglob("*.py"):
+        (later / path.parent.relative_to(migrations_path())).mkdir(parents=True, exist_ok=True)
+        (later / path.relative_to(migrations_path())).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    for branch, table, old, new in (("traces", "process", TRACE_VERSION, "t9998"), ("catalog", "note", CATALOG_VERSION, "c9998")):
+        (later / branch / f"{new}_more.py").write_text(
+            f"import sqlalchemy as sa\nfrom alembic import op\n\nrevision = {new!r}\ndown_revision = {old!r}\n\n\n"
+            f"def upgrade() -> None:\n    op.add_column({table!r}, sa.Column('mood', sa.Text()))\n",
+            encoding="utf-8",
+        )
+    monkeypatch.setattr("collector.store.migrate.migrations_path", lambda: later)
+    for name in ("migrate", "engine", "catalog"):
+        monkeypatch.setattr(f"collector.store.{name}.CATALOG_VERSION", "c9998")
+        monkeypatch.setattr(f"collector.store.{name}.TRACE_VERSION", "t9998", raising=False)
+
+    assert upgrade_trace(folder, BUILT_KEY) is True
+    Catalog(TraceFolder(tmp_path))
+    with TraceFolder(tmp_path).trace(BUILT_KEY).connect() as connection:
+        assert connection.exec_driver_sql("SELECT pid, mood FROM process").all() == [(4120, None)]
+        assert connection.exec_driver_sql("SELECT pid FROM v_processes").all() == [(4120,)]
+    with TraceFolder(tmp_path).catalog().connect() as connection:
+        assert connection.exec_driver_sql("SELECT mood FROM note").all() == []
+        assert connection.exec_driver_sql("SELECT * FROM v_notes").all() == []
+    assert not folder.part_path(BUILT_KEY).exists()
