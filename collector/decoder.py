@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from collector.clock import Clock
 from collector.embedded import METADATA, EmbeddedLayouts
 from collector.events import OWN_PROVIDERS, SCHEMAS
-from collector.layout import layout_of, select
+from collector.layout import layout_of
+from collector.layout_fields import select
 from collector.raw import HeaderKind, RawEvents, TraceHeader
 from collector.schema import Column, DecodedBatch, EventColumns, EventKey, EventSchema, Ragged, SchemaTable
 
@@ -62,7 +63,7 @@ class Decoder:
         self.newer: dict[VersionKey, Tally] = {}
         self.trailing: dict[VersionKey, Tally] = {}
         self.unknown: dict[VersionKey, Tally] = {}
-        self.embedded = EmbeddedLayouts()
+        self.embedded = EmbeddedLayouts(frozenset(s.name for layouts in schemas.values() for s in layouts))
         self._schemas = schemas
         self._keys = list(schemas)
         self._own = frozenset(own)
