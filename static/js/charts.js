@@ -1,0 +1,5 @@
+// Pages with charts and nothing else to wire.
+
+import { wireCharts } from "./lib/ranged.js";
+
+wireCharts();

@@ -1,0 +1,174 @@
+// Draws figures. The only module that touches Plotly; it is loaded when the first chart comes near the window.
+
+import { linkOf, outline, pointOf } from "./pick.js";
+import { themed } from "./theme.js";
+import { nsAt, positionOf } from "./time.js";
+
+const CONFIG = { displayModeBar: false, displaylogo: false, responsive: true, doubleClick: false, showTips: false };
+const charts = new Set();
+let loading = null;
+
+/** Plotly itself, from our own server. */
+function plotly() {
+  loading ??= new Promise((resolve, reject) => {
+    keepPlotlyFromAddingStyles();
+    const script = document.createElement("script");
+    script.src = document.querySelector("[data-plotly]").dataset.plotly;
+    // The script adds a style sheet for maps as it loads, which our pages forbid and do not need: it gets an inert element.
+    const create = document.createElement;
+    document.createElement = (name, options) => create.call(document, name === "style" ? "template" : name, options);
+    script.onload = () => {
+      delete document.createElement;
+      resolve(window.Plotly);
+    };
+    script.onerror = () => {
+      delete document.createElement;
+      reject(new Error("plotly.min.js could not be loaded"));
+    };
+    document.head.append(script);
+  });
+  return loading;
+}
+
+/** Plotly leaves an element of this id and class alone; its rules are in charts.css. */
+function keepPlotlyFromAddingStyles() {
+  const mark = document.createElement("meta");
+  mark.id = "plotly.js-style-global";
+  mark.className = "no-inline-styles";
+  document.head.append(mark);
+}
+
+function colourOf(element) {
+  const style = getComputedStyle(element);
+  return (name) => style.getPropertyValue(name).trim();
+}
+
+/** One chart in its element. */
+export class Chart {
+  /**
+   * @param {HTMLElement} element where to draw
+   * @param {object} figure as the server made it
+   * @param {{onRange?: Function, onSelect?: Function, onReset?: Function}} handlers `onRange(from, to)` with BigInt nanoseconds
+   */
+  constructor(element, figure, handlers = {}) {
+    this.element = element;
+    this.figure = figure;
+    this.handlers = handlers;
+    this.selected = null;
+    this.drawn = false;
+    this.cross = document.createElement("div");
+    this.cross.className = "crosshair";
+    this.cross.hidden = true;
+    charts.add(this);
+  }
+
+  get meta() {
+    return this.figure.layout.meta ?? null;
+  }
+
+  /** Draw, or draw anew. */
+  async draw(figure = this.figure) {
+    this.figure = figure;
+    const Plotly = await plotly();
+    const colours = colourOf(this.element);
+    const { data, layout } = themed(figure, colours);
+    layout.font = { ...layout.font, family: getComputedStyle(this.element).fontFamily };
+    this.narrow(layout);
+    layout.shapes = [...(layout.shapes ?? []), ...this.shapes(colours)];
+    if (!this.drawn) this.element.replaceChildren();
+    await Plotly.react(this.element, data, layout, CONFIG);
+    if (!this.drawn) this.listen();
+    this.element.append(this.cross);
+    this.drawn = true;
+    this.element.dataset.drawn = String(Number(this.element.dataset.drawn ?? 0) + 1);
+  }
+
+  /** On a small screen the labels give their room to the plot. */
+  narrow(layout) {
+    if (this.element.clientWidth >= 560) return;
+    layout.margin = { ...layout.margin, l: Math.min(layout.margin.l, 58), r: 8 };
+    layout.font = { ...layout.font, size: 10 };
+    for (const [key, axis] of Object.entries(layout)) if (/^[xy]axis/.test(key)) layout[key] = { ...axis, nticks: key[0] === "x" ? 4 : 3 };
+  }
+
+  shapes(colours) {
+    const point = this.selected ? pointOf(this.figure.data, this.selected) : null;
+    const shape = point ? outline(this.figure.data, point, colours("--ink")) : null;
+    return shape ? [shape] : [];
+  }
+
+  /** Show one object as selected, or none. */
+  async select(link) {
+    this.selected = link;
+    if (!this.drawn) return;
+    const Plotly = await plotly();
+    const kept = themed(this.figure.layout.shapes ?? [], colourOf(this.element));
+    await Plotly.relayout(this.element, { shapes: [...kept, ...this.shapes(colourOf(this.element))] });
+  }
+
+  listen() {
+    const { onRange, onSelect, onReset } = this.handlers;
+    this.element.on("plotly_relayout", (change) => {
+      const low = change["xaxis.range[0]"];
+      const high = change["xaxis.range[1]"];
+      if (onRange && this.meta && typeof low === "number" && typeof high === "number") onRange(nsAt(low, this.meta), nsAt(high, this.meta));
+    });
+    this.element.on("plotly_doubleclick", () => onReset?.());
+    this.element.on("plotly_click", ({ points }) => {
+      const link = linkOf(points[0]);
+      if (link) onSelect?.(link, points[0]);
+    });
+    this.element.addEventListener("mousemove", (event) => this.share(event));
+    this.element.addEventListener("mouseleave", () => showMoment(null, this));
+  }
+
+  /** Tell the other charts which moment the pointer is at. */
+  share(event) {
+    const axis = this.element._fullLayout?.xaxis;
+    if (!axis || !this.meta) return;
+    const pixel = event.clientX - this.element.getBoundingClientRect().left - axis._offset;
+    showMoment(pixel >= 0 && pixel <= axis._length ? nsAt(axis.p2d(pixel), this.meta) : null, this);
+  }
+
+  /** A line at a moment, or none. */
+  point(ns) {
+    const axis = this.element._fullLayout?.xaxis;
+    const pixel = ns === null || !axis || !this.meta ? -1 : axis.d2p(positionOf(ns, this.meta));
+    this.cross.hidden = pixel < 0 || pixel > (axis?._length ?? -1);
+    if (!this.cross.hidden) this.cross.style.left = `${axis._offset + pixel}px`;
+  }
+}
+
+/** Show one moment in all charts of the page but the one that it comes from. */
+export function showMoment(ns, source = null) {
+  for (const chart of charts) if (chart !== source && chart.drawn) chart.point(ns);
+  document.dispatchEvent(new CustomEvent("moment", { detail: ns }));
+}
+
+/** The figure in `<script type="application/json" id="ID-figure">`. */
+export function figureOf(id, root = document) {
+  const script = root.getElementById ? root.getElementById(`${id}-figure`) : root.querySelector(`#${CSS.escape(id)}-figure`);
+  return script ? JSON.parse(script.textContent) : null;
+}
+
+/** Draw when it comes near the window, and again when the theme changes. */
+export function drawWhenSeen(chart) {
+  const observer = new IntersectionObserver(
+    (entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      observer.disconnect();
+      chart.draw().catch((error) => fail(chart.element, error));
+    },
+    { rootMargin: "400px" },
+  );
+  observer.observe(chart.element);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart.drawn && chart.draw());
+}
+
+/** Say in the chart's place that it could not be drawn. */
+export function fail(element, error) {
+  const note = document.createElement("p");
+  note.className = "chart-failed";
+  note.textContent = `This chart could not be drawn: ${error.message}. The tables say the same.`;
+  element.replaceChildren(note);
+}

@@ -1,0 +1,95 @@
+// A page whose chart chooses the range that the rest of the page answers for.
+
+import { Chart, drawWhenSeen, fail, figureOf } from "./chart.js";
+import { parseNs } from "./time.js";
+import { readState, withState } from "./url.js";
+
+/**
+ * Wire the charts of the page. A chart element is `[data-chart]` with an id; its figure is in the script `ID-figure`.
+ * `data-url` gives the figure of another range as JSON; `data-ranges` lets a drag choose the page's range.
+ * Parts of the page that answer for the range are `[data-follows="range"]` with an id.
+ *
+ * @param {{onSelect?: Function}} handlers
+ * @returns {Chart[]}
+ */
+export function wireCharts(handlers = {}) {
+  const charts = [];
+  for (const element of document.querySelectorAll("[data-chart]")) {
+    const figure = figureOf(element.id);
+    if (!figure) continue;
+    const ranges = element.hasAttribute("data-ranges");
+    const chart = new Chart(element, figure, {
+      onRange: ranges ? (from, to) => go({ from, to }, charts) : null,
+      onReset: ranges ? () => go({ from: null, to: null }, charts) : null,
+      onSelect: handlers.onSelect,
+    });
+    charts.push(chart);
+    drawWhenSeen(chart);
+  }
+  if (charts.some((chart) => chart.element.hasAttribute("data-ranges"))) {
+    addEventListener("popstate", () => show(charts));
+    document.addEventListener("click", (event) => followRangeLink(event, charts));
+  }
+  return charts;
+}
+
+/** Links to another range of the same page change it in place. */
+function followRangeLink(event, charts) {
+  const link = event.target.closest?.("a[data-range]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  const { from, to } = readState(link.search);
+  go({ from, to }, charts);
+}
+
+function go(changes, charts) {
+  history.pushState(null, "", location.pathname + withState(location.search, changes));
+  return show(charts);
+}
+
+let latest = 0;
+
+/** Bring the charts and the parts that follow the range to the state of the address bar. */
+async function show(charts) {
+  const mine = ++latest;
+  const busy = document.querySelectorAll("[data-follows='range'], [data-ranges]");
+  for (const element of busy) element.setAttribute("aria-busy", "true");
+  const range = readState(location.search);
+  const drawn = charts.filter((chart) => chart.element.dataset.url).map((chart) => redraw(chart, range, mine));
+  await Promise.all([...drawn, swapParts(charts, mine)]);
+  if (mine === latest) for (const element of document.querySelectorAll("[aria-busy]")) element.removeAttribute("aria-busy");
+}
+
+async function redraw(chart, { from, to }, mine) {
+  try {
+    const query = withState("", { from, to, format: "json" });
+    const answer = await fetch(chart.element.dataset.url + query, { headers: { Accept: "application/json" } });
+    const body = await answer.json();
+    if (!answer.ok) throw new Error(body.sentence ?? answer.statusText);
+    if (mine === latest) await chart.draw(body.figure);
+  } catch (error) {
+    if (mine === latest) fail(chart.element, error);
+  }
+}
+
+/** The server's own page for this state is where the other parts come from, so that both always say the same. */
+async function swapParts(charts, mine) {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (mine !== latest) return;
+  for (const part of document.querySelectorAll("[data-follows='range'][id]")) {
+    const fresh = page.getElementById(part.id);
+    if (fresh) part.replaceWith(document.adoptNode(fresh));
+  }
+  document.title = page.title || document.title;
+  for (const chart of charts) {
+    const figure = chart.element.dataset.url ? null : figureOf(chart.element.id, page);
+    if (figure && chart.drawn) await chart.draw(figure);
+  }
+  document.dispatchEvent(new CustomEvent("swapped"));
+}
+
+/** The moment that a row of a table stands for; null where it has none. */
+export function momentOf(row) {
+  return parseNs(row?.dataset?.ns ?? null);
+}
