@@ -2,162 +2,132 @@
 
 Order (etl-format S6): time stamp, processor, sequence number of the buffer, place in the buffer. Buffers are loaded by the time of
 their first record, which the index knows; so the first record of the next buffer not yet loaded is the moment up to which a
-window is complete, and only the buffers that reach beyond it stay loaded.
+window is complete, and only buffers that reach beyond it stay loaded.
 """
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from collector.errors import Problem
-from collector.losses import Losses
-from collector.raw import Int64s, RawEvents, TraceHeader, UInt8s
-from collector.readers.etl_buffers import HEADER_BYTES, BufferHeader, Compression, expand
-from collector.readers.etl_headers import PAD_BYTES, header_columns, record_ticks, walk
+from collector.errors import EmptyTrace, FormatError, Problem
+from collector.raw import HeaderKind, Int64s, RawEvents, TraceHeader, UInt8s
+from collector.readers.etl_buffers import HEADER_BYTES, BufferHeader, Compression
+from collector.readers.etl_headers import HeaderColumns, header_columns
 from collector.readers.etl_index import index_buffers
-from collector.readers.etl_logfile import LogFileHeader, parse_log_file_header, trace_header
-from collector.readers.etl_providers import Providers
-from collector.readers.problems import ProblemLog
+from collector.readers.etl_load import BufferLoader, OpenBuffer
+from collector.readers.etl_logfile import LogFileHeader, clock_of, moved, parse_log_file_header, trace_header
+from collector.readers.etl_losses import MARKER_OPCODES, LossSigns
+from collector.readers.etl_order import order_buffers, time_limits
+from collector.readers.etl_providers import LOST_EVENT, MAX_PROVIDERS, Providers
+from collector.readers.etl_walk import PAD_BYTES
+from collector.readers.problems import (
+    BUFFERS_WRITTEN_DIFFERS,
+    DAMAGED_RECORD,
+    SEQUENCE_FAULT,
+    TOO_MANY_PROVIDERS,
+    UNKNOWN_HEADER_KIND,
+    ProblemLog,
+)
 from collector.source import Source
 
-__all__ = ["EtlReader"]
+__all__ = ["EtlReader", "is_etl"]
 
-_WINDOW_BYTES = 16 << 20
-_WINDOW_BUFFERS = 1024
+WINDOW_BYTES = 16 << 20
+WINDOW_BUFFERS = 1024
+
+_FIRST_RECORD_MOST = 1 << 16  # a record's size is a 16-bit number
+
+_KNOWN_KINDS = np.zeros(256, np.bool_)
+_KNOWN_KINDS[[kind for kind in HeaderKind if kind not in (HeaderKind.TIMED, HeaderKind.ERROR, HeaderKind.WNODE)]] = True
 
 
-@dataclass(slots=True)
-class _OpenBuffer:
-    """A loaded buffer with records that no window has had yet."""
-
-    number: int
-    """Index of the buffer in the file."""
-    rank: int
-    """Place among all buffers in (cpu, sequence, file) order."""
-    cpu: int
-    data: UInt8s
-    """Bytes of the expanded buffer from `data_at` on."""
-    data_at: int
-    offsets: Int64s
-    """Starts of its records in the expanded buffer, in the order of `ticks`."""
-    ticks: Int64s
-    is_sorted: bool
-    """Whether `offsets` ascend, as they do unless time stamps went back."""
-    taken: int = 0
+def is_etl(start: bytes) -> bool:
+    """Whether a file that starts with these bytes (120 are enough) is an ETL file: its first record is a log file header."""
+    marker = start[HEADER_BYTES : HEADER_BYTES + 8]
+    return len(marker) == 8 and marker[2] in (HeaderKind.SYSTEM32, HeaderKind.SYSTEM64) and marker[3] == 0xC0 and marker[6:8] == b"\0\0"
 
 
 class EtlReader:
     """Reads one ETL file; see `raw.Reader`."""
 
-    def __init__(self, source: Source, *, window_buffers: int = _WINDOW_BUFFERS, window_bytes: int = _WINDOW_BYTES) -> None:
+    header: TraceHeader
+    problems: list[Problem]
+
+    def __init__(self, source: Source, *, window_buffers: int = WINDOW_BUFFERS, window_bytes: int = WINDOW_BYTES) -> None:
         """Read the header and the index of buffers. Raises SourceError, FormatError.
 
         `window_buffers` and `window_bytes` bound how much is loaded before the next window is handed out; they change no record
         and no order.
         """
-        self._source = source
         self._window_buffers = max(1, window_buffers)
         self._window_bytes = window_bytes
         self._log = ProblemLog()
-        self._logfile, first = _first_buffer(source)
-        self._compression = _compression(self._logfile, first)
-        self._index = index_buffers(source, declared_size=self._logfile.buffer_size, compression=self._compression, log=self._log)
-        self._start = np.where(self._index.has_ticks, self._index.first_ticks, self._logfile.first_ticks)
-        self.header: TraceHeader = trace_header(self._logfile, start_ticks=self._logfile.first_ticks, log=self._log)
-        self.losses = Losses()
+        self._providers = Providers()
+        self._unknown_kinds: Counter[int] = Counter()
+        self._next_seq = 0
+        first = BufferHeader.parse(source.read_at(0, HEADER_BYTES).ljust(HEADER_BYTES, b"\0"))
+        logfile = parse_log_file_header(source.read_at(HEADER_BYTES, _FIRST_RECORD_MOST), name=source.name, offset=HEADER_BYTES)
+        compression = _compression(logfile, first)
+        self._index = index_buffers(source, declared_size=logfile.buffer_size, compression=compression, log=self._log)
+        _check_index(source, len(self._index), self._index.missing_bytes)
+        clock = clock_of(logfile, self._log)
+        zero, low, high = time_limits(self._index, logfile.first_ticks, clock.ticks_per_second)
+        self.header = trace_header(logfile, moved(clock, logfile, zero), self._log)
+        self._order = order_buffers(self._index, low=low, high=high, fallback=zero)
+        self._signs = LossSigns(self._index, self._order, events_lost=logfile.events_lost, buffers_lost=logfile.buffers_lost, log=self._log)
+        # A packed buffer in a file that does not say how it is compressed is taken for the one format ever seen.
+        method = compression if compression is not Compression.NONE else Compression.XPRESS
+        self._loader = BufferLoader(source, self._index, self._order, method, limits=(low, high), signs=self._signs, log=self._log)
+        self._note_buffers(logfile)
+        self.losses = self._signs.losses
         self.bytes_total = source.size
         self.bytes_done = 0
         self.buffers_read = 0
-        self._providers = Providers()
-        self._next_seq = 0
-
-    @property
-    def problems(self) -> list[Problem]:
-        return self._log.problems()
+        self._tell_problems()
 
     def windows(self) -> Iterator[RawEvents]:
-        index = self._index
-        by_rank = np.lexsort((np.arange(len(index)), index.sequence, index.cpu))
-        rank = np.empty(len(index), np.int64)
-        rank[by_rank] = np.arange(len(index))
-        order = np.lexsort((rank, self._start))
-        opened: list[_OpenBuffer] = []
+        """All records once, in windows of global time order. Raises SourceError."""
+        loading, start, rank = self._order.loading, self._order.start, self._order.rank
+        opened: list[OpenBuffer] = []
         at = 0
-        while at < order.size:
-            upto = self._window_end(order, at)
-            opened += self._load(order[at:upto], rank)
+        while at < loading.size:
+            upto = self._window_end(at)
+            opened = sorted(opened + self._loader.load(loading[at:upto]), key=lambda buffer: buffer.rank)
+            self.buffers_read += upto - at
+            self.bytes_done += int(self._index.size[loading[at:upto]].sum())
             at = upto
-            next_ticks, next_rank = (int(self._start[order[at]]), int(rank[order[at]])) if at < order.size else (None, 0)
-            window = self._emit(opened, next_ticks, next_rank)
-            opened = [buffer for buffer in opened if buffer.taken < buffer.offsets.size]
+            following = int(loading[at]) if at < loading.size else None
+            window = self._window(opened, None if following is None else (int(start[following]), int(rank[following])))
+            opened = [buffer for buffer in opened if buffer.taken < buffer.ticks.size]
+            for buffer in opened:
+                buffer.keep_rest()
+            self._tell_problems()
             if window is not None:
                 yield window
         self.bytes_done = self.bytes_total
 
-    def _window_end(self, order: Int64s, at: int) -> int:
+    def _window_end(self, at: int) -> int:
         """Where the next load ends: some buffers, at least one, not too many bytes."""
-        filled = np.cumsum(self._index.filled[order[at : at + self._window_buffers]])
+        filled = np.cumsum(self._index.filled[self._order.loading[at : at + self._window_buffers]])
         return at + max(1, int(np.searchsorted(filled, self._window_bytes, "right")))
 
-    def _load(self, numbers: Int64s, rank: Int64s) -> list[_OpenBuffer]:
-        """Read, expand and walk some buffers."""
-        index = self._index
-        room = (index.filled[numbers] + 7) & ~7
-        bases = np.concatenate(([0], np.cumsum(room)))
-        data = np.zeros(int(bases[-1]) + PAD_BYTES, np.uint8)
-        ends = bases[:-1].copy()
-        for i, number in enumerate(numbers.tolist()):
-            expanded = self._expanded(number)
-            base = int(bases[i])
-            data[base + HEADER_BYTES : base + HEADER_BYTES + len(expanded)] = np.frombuffer(expanded, np.uint8)
-            ends[i] += HEADER_BYTES + len(expanded)
-            self.bytes_done += int(index.size[number])
-        self.buffers_read += numbers.size
-        found = walk(data, bases[:-1] + HEADER_BYTES, ends)
-        ticks, has_time = record_ticks(data, found.positions)
-        edges = np.searchsorted(found.positions, bases)
-        opened = []
-        for i, number in enumerate(numbers.tolist()):
-            rows = slice(int(edges[i]), int(edges[i + 1]))
-            base, end = int(bases[i]), int(bases[i + 1])
-            opened.append(
-                _OpenBuffer(
-                    number=number,
-                    rank=int(rank[number]),
-                    cpu=int(index.cpu[number]),
-                    data=data[base:end],
-                    data_at=0,
-                    offsets=found.positions[rows] - base,
-                    ticks=ticks[rows],
-                    is_sorted=True,
-                )
-            )
-        return opened
+    def _window(self, opened: list[OpenBuffer], following: tuple[int, int] | None) -> RawEvents | None:
+        """Take all records that no buffer still to be loaded can precede, sort them, and read their headers.
 
-    def _expanded(self, number: int) -> bytes:
-        """The bytes of a buffer behind its header, up to its end of records."""
-        index = self._index
-        offset, size, filled = int(index.offset[number]), int(index.size[number]), int(index.filled[number])
-        if not index.is_packed[number]:
-            return self._source.read_at(offset + HEADER_BYTES, filled - HEADER_BYTES)
-        packed = self._source.read_at(offset + HEADER_BYTES, size - HEADER_BYTES)
-        return expand(packed, filled - HEADER_BYTES, self._compression)
-
-    def _emit(self, opened: list[_OpenBuffer], next_ticks: int | None, next_rank: int) -> RawEvents | None:
-        """Take all records that no buffer still to be loaded can precede, sort them, and read their headers."""
-        opened.sort(key=lambda buffer: buffer.rank)
+        `opened` is in the order of rank; `following` is start and rank of the next buffer.
+        """
         pieces: list[UInt8s] = []
         positions: list[Int64s] = []
         offsets: list[Int64s] = []
         ticks: list[Int64s] = []
-        owners: list[_OpenBuffer] = []
+        owners: list[OpenBuffer] = []
         base = 0
         for buffer in opened:
             upto = buffer.ticks.size
-            if next_ticks is not None:
+            if following is not None:
                 # At the very tick of the next buffer's first record only buffers before it in rank are ahead of it.
-                upto = int(np.searchsorted(buffer.ticks, next_ticks, "right" if buffer.rank < next_rank else "left"))
+                upto = int(np.searchsorted(buffer.ticks, following[0], "right" if buffer.rank < following[1] else "left"))
             if upto <= buffer.taken:
                 continue
             chosen = buffer.offsets[buffer.taken : upto]
@@ -179,6 +149,7 @@ class EtlReader:
         cpu = np.repeat(np.array([buffer.cpu for buffer in owners], np.uint16), counts)
         number = np.repeat(np.array([buffer.number for buffer in owners], np.int32), counts)
         if np.any(time[1:] < time[:-1]):
+            # Each buffer is a rising run, so this sort only merges; rows of equal time stay in the order of rank and place.
             order = np.argsort(time, kind="stable")
             time, position, offset, cpu, number = time[order], position[order], offset[order], cpu[order], number[order]
         columns = header_columns(data, position, file_pointer_size=self.header.pointer_size)
@@ -207,14 +178,56 @@ class EtlReader:
             buffer_offset=offset.astype(np.int32),
         )
         self._next_seq += len(window)
+        self._note_records(window, columns)
         return window
 
+    def _note_records(self, window: RawEvents, columns: HeaderColumns) -> None:
+        """Problems and losses that the records of a window tell of."""
+        if columns.is_damaged.any():
+            rows = np.flatnonzero(columns.is_damaged)
+            first = int(rows[0])
+            ticks = window.ticks[rows]
+            self._log.add(
+                DAMAGED_RECORD,
+                count=int(rows.size),
+                first_ticks=int(ticks[0]),
+                last_ticks=int(ticks[-1]),
+                place=window.place(first),
+                found=f"{window.place(first)} is shorter than its own header",
+                skipped=0,
+            )
+        is_unknown = ~_KNOWN_KINDS[window.kind]
+        if is_unknown.any():
+            rows = np.flatnonzero(is_unknown)
+            self._unknown_kinds.update(window.kind[rows].tolist())
+            problem = self._log.add(
+                UNKNOWN_HEADER_KIND,
+                count=int(rows.size),
+                first_ticks=int(window.ticks[rows[0]]),
+                last_ticks=int(window.ticks[rows[-1]]),
+                place=window.place(int(rows[0])),
+            )
+            problem.details["kinds"] = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(self._unknown_kinds.items()))
+        if self._providers.overflowed:
+            self._log.add(TOO_MANY_PROVIDERS, count=self._providers.overflowed).details["limit"] = MAX_PROVIDERS
+            self._providers.overflowed = 0
+        marker = self._providers.find(LOST_EVENT)
+        if marker is not None:
+            is_marker = (window.provider == marker) & np.isin(window.opcode, MARKER_OPCODES)
+            for row in np.flatnonzero(is_marker).tolist():
+                self._signs.marker(int(window.ticks[row]), int(window.opcode[row]))
 
-def _first_buffer(source: Source) -> tuple[LogFileHeader, BufferHeader]:
-    """The log file header and the header of the buffer that holds it."""
-    header = BufferHeader.parse(source.read_at(0, HEADER_BYTES))
-    record = source.read_at(HEADER_BYTES, 1 << 16)
-    return parse_log_file_header(record, name=source.name, offset=HEADER_BYTES), header
+    def _note_buffers(self, logfile: LogFileHeader) -> None:
+        """Problems that the index of buffers tells of."""
+        if (faults := self._order.faults).size:
+            number = int(faults[0])
+            place = f"buffer {number:,} at byte {int(self._index.offset[number]):,}"
+            self._log.add(SEQUENCE_FAULT, count=int(faults.size), place=place)
+        if self.header.is_closed and logfile.buffers_written != len(self._index):
+            self._log.add(BUFFERS_WRITTEN_DIFFERS, declared=logfile.buffers_written, found=len(self._index))
+
+    def _tell_problems(self) -> None:
+        self.problems = self._signs.problems() + self._log.problems()
 
 
 def _compression(logfile: LogFileHeader, first: BufferHeader) -> Compression:
@@ -222,4 +235,21 @@ def _compression(logfile: LogFileHeader, first: BufferHeader) -> Compression:
     if not logfile.is_compressed:
         return Compression.NONE
     number = first.state & 0xFFFF
-    return Compression(number) if number in (2, 3, 4) else Compression.XPRESS
+    known = (Compression.LZNT1, Compression.XPRESS, Compression.XPRESS_HUFF)
+    return Compression(number) if number in known else Compression.XPRESS
+
+
+def _check_index(source: Source, buffers: int, missing_bytes: int) -> None:
+    """Refuse a file without a single whole buffer."""
+    if not buffers:
+        raise FormatError(
+            f"{source.name}: no buffer of this ETL file can be read: the size in the header of its first one is damaged, and no other "
+            "header was found. Copy the file again from the machine that recorded it.",
+            offset=0,
+        )
+    if buffers == 1 and missing_bytes:
+        raise EmptyTrace(
+            f"{source.name}: the file is cut: it ends after {source.size:,} bytes, inside its first buffer of "
+            f"{source.size + missing_bytes:,} bytes, so it holds no event. Stop the session (logman stop NAME -ets) and copy it again.",
+            offset=source.size,
+        )

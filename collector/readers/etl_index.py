@@ -23,7 +23,7 @@ from collector.readers.etl_buffers import (
     Compression,
     expand,
 )
-from collector.readers.etl_headers import first_ticks
+from collector.readers.etl_walk import first_ticks
 from collector.readers.problems import DAMAGED_BUFFER, TRUNCATED_FILE, ZEROED_BUFFER, ProblemLog
 from collector.source import Source
 
@@ -60,6 +60,10 @@ class BufferIndex:
     first_ticks: Int64s
     """Time stamp of the first record, 0 where `has_ticks` is false."""
     has_ticks: Bools
+    holes: int
+    """Places where a buffer should be and none can be read."""
+    missing_bytes: int
+    """Bytes by which the last buffer reaches beyond the end of the file."""
 
     def __len__(self) -> int:
         return int(self.offset.size)
@@ -96,6 +100,8 @@ class _Indexer:
         self._numbers = {name: array("q") for name in ("offset", "size", "filled", "sequence", "cpu", "first_ticks")}
         self._flags = {name: bytearray() for name in ("is_packed", "has_lost_events", "has_lost_buffers", "is_clamped", "has_ticks")}
         self._zeroed: list[tuple[int, int]] = []
+        self._holes = 0
+        self._missing_bytes = 0
 
     def run(self) -> BufferIndex:
         position = 0
@@ -109,11 +115,25 @@ class _Indexer:
                 position = self._skip(position, header)
         rest = self._source.size - position
         if rest > 0 and self._peek(position, rest) != bytes(rest):
+            self._missing_bytes = HEADER_BYTES - rest
             self._log.add(TRUNCATED_FILE, place=f"byte {position:,}", missing=HEADER_BYTES - rest)
         self._report_zeroed()
+        numbers = {name: np.frombuffer(values, np.int64).copy() for name, values in self._numbers.items()}
+        flags = {name: np.frombuffer(values, np.bool_).copy() for name, values in self._flags.items()}
         return BufferIndex(
-            **{name: np.frombuffer(values, np.int64).copy() for name, values in self._numbers.items()},
-            **{name: np.frombuffer(values, np.bool_).copy() for name, values in self._flags.items()},
+            offset=numbers["offset"],
+            size=numbers["size"],
+            filled=numbers["filled"],
+            sequence=numbers["sequence"],
+            cpu=numbers["cpu"],
+            is_packed=flags["is_packed"],
+            has_lost_events=flags["has_lost_events"],
+            has_lost_buffers=flags["has_lost_buffers"],
+            is_clamped=flags["is_clamped"],
+            first_ticks=numbers["first_ticks"],
+            has_ticks=flags["has_ticks"],
+            holes=self._holes + len(self._zeroed),
+            missing_bytes=self._missing_bytes,
         )
 
     def _peek(self, position: int, size: int) -> bytes:
@@ -163,6 +183,7 @@ class _Indexer:
         """Index one buffer; judge where its records end."""
         size = min(stride, self._source.size - position)
         if size < stride:
+            self._missing_bytes = stride - size
             self._log.add(TRUNCATED_FILE, place=self._place(position), missing=stride - size)
         is_packed = header.is_compressed
         if is_packed and self._compression is Compression.NONE and header.filled <= header.size:
@@ -222,6 +243,7 @@ class _Indexer:
         if self._is_zero(position, end):
             self._zeroed.append((position, end))
         else:
+            self._holes += 1
             self._damaged(position, f"buffer size {header.size:,}, type {header.type}, flags 0x{header.flags:04x}")
         return end
 
@@ -253,7 +275,7 @@ class _Indexer:
             count = min(piece.size - HEADER_BYTES + 1, end - start)
             if count <= 0:
                 return None
-            for at in _header_candidates(piece, count).tolist():
+            for at in map(int, _header_candidates(piece, count)):
                 header = BufferHeader.parse(piece[at : at + HEADER_BYTES].tobytes())
                 if header.is_plausible and header.filled >= HEADER_BYTES and self._is_header(start + at + header.size):
                     return start + at

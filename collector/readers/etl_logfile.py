@@ -4,7 +4,7 @@ Layout: etl-format S5, TRACE_LOGFILE_HEADER of 32- and 64-bit systems; conversio
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collector.clock import FILETIME_PER_SECOND, Clock, ClockKind, filetime_to_datetime
 from collector.errors import NotAnEtl
@@ -19,7 +19,7 @@ from collector.readers.problems import (
     ProblemLog,
 )
 
-__all__ = ["LogFileHeader", "parse_log_file_header", "trace_header"]
+__all__ = ["LogFileHeader", "clock_of", "moved", "parse_log_file_header", "trace_header"]
 
 SYSTEM_HEADER_BYTES = 32
 
@@ -127,17 +127,12 @@ def parse_log_file_header(record: bytes, *, name: str, offset: int) -> LogFileHe
     )
 
 
-def trace_header(header: LogFileHeader, *, start_ticks: int, log: ProblemLog) -> TraceHeader:
-    """Judge the fields, say what is wrong with them, and make the clock.
-
-    `start_ticks` is time 0: the header record's own time stamp, unless the reader found that one to be out of all relation to
-    the records.
-    """
+def trace_header(header: LogFileHeader, clock: Clock, log: ProblemLog) -> TraceHeader:
+    """Judge the fields and say what is wrong with them; `clock` is that of `clock_of`."""
     is_merged = header.session_name == "Relogger" or bool(header.log_file_mode & _MODE_RELOG)
     is_closed = header.buffers_written != 0 or header.end_filetime != 0
     if not is_closed:
         log.add(UNFINISHED_SESSION)
-    clock = _clock(header, start_ticks, log)
     _check_times(header, clock, log, is_closed=is_closed)
     if header.timer_resolution == 0:
         log.add(TIMER_RESOLUTION, found=header.timer_resolution)
@@ -170,7 +165,7 @@ def trace_header(header: LogFileHeader, *, start_ticks: int, log: ProblemLog) ->
     )
 
 
-def _clock(header: LogFileHeader, start_ticks: int, log: ProblemLog) -> Clock:
+def clock_of(header: LogFileHeader, log: ProblemLog) -> Clock:
     """The clock of the session; what the header leaves out is assumed, and said."""
     kind = _CLOCKS.get(header.clock_type)
     if kind is None:
@@ -192,10 +187,18 @@ def _clock(header: LogFileHeader, start_ticks: int, log: ProblemLog) -> Clock:
         is_needed = kind is ClockKind.CPU_CYCLES
         used = f"{_ASSUMED_CPU_MHZ:,} was assumed." if is_needed else f"The clock of this session ({kind}) does not need it."
         log.add(CPU_SPEED, found=header.cpu_mhz, used=used)
-    start_filetime = start_ticks if kind is ClockKind.SYSTEM_TIME else header.start_filetime
-    if filetime_to_datetime(start_filetime) is None:
-        start_filetime = 0
-    return Clock(kind, start_ticks, ticks_per_second, start_filetime)
+    return Clock(kind, header.first_ticks, ticks_per_second, _start_filetime(kind, header, header.first_ticks))
+
+
+def moved(clock: Clock, header: LogFileHeader, start_ticks: int) -> Clock:
+    """The clock with another time 0."""
+    return replace(clock, start_ticks=start_ticks, start_filetime=_start_filetime(clock.kind, header, start_ticks))
+
+
+def _start_filetime(kind: ClockKind, header: LogFileHeader, start_ticks: int) -> int:
+    """Time 0 as FILETIME; 0 where that is no date."""
+    filetime = start_ticks if kind is ClockKind.SYSTEM_TIME else header.start_filetime
+    return 0 if filetime_to_datetime(filetime) is None else filetime
 
 
 def _check_times(header: LogFileHeader, clock: Clock, log: ProblemLog, *, is_closed: bool) -> None:

@@ -89,6 +89,10 @@ class Providers:
             self.guids.append(guid)
         return number
 
+    def find(self, guid: UUID) -> int | None:
+        """The number of a GUID that was seen; None for others."""
+        return self._numbers.get(guid)
+
     def of(self, columns: HeaderColumns) -> Int32s:
         """Provider number of each record, int32 (n,)."""
         numbers = np.empty(columns.group.size, np.int32)
