@@ -22,9 +22,9 @@ COLOURS = {
     "heap": "var(--heap)",
     "error": "var(--error)",
     "overlap": "var(--overlap)",
-    "loss": "var(--loss)",
-    "ink": "var(--ink)",
-    "soft": "var(--ink-soft)",
+    "loss": "var(--unknown)",
+    "ink": "var(--text)",
+    "soft": "var(--quiet)",
     "line": "var(--line)",
     "ground": "var(--ground)",
 }

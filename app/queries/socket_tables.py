@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, and_, func, or_, select
 
 from app import format as fmt
 from app.format import Status
 from app.links import operation_link, socket_link
+from app.queries.socket_moments import ARRIVALS, DISCONNECTS
 from app.queries.socket_page import SocketHead
 from app.queries.socket_timeline import direction_of
 from app.queries.stack_refs import stack_hash
@@ -21,8 +22,11 @@ __all__ = [
     "OpenOperations",
     "OptionRow",
     "PeerRow",
+    "indications_traced",
+    "memory_conflicts",
     "socket_aborts",
     "socket_accepted",
+    "socket_disconnect_ns",
     "socket_last_failure",
     "socket_open_operations",
     "socket_options",
@@ -34,6 +38,12 @@ _abort = TRACE.tables["abort"]
 _option = TRACE.tables["option"]
 _peer = TRACE.tables["peer"]
 _address = TRACE.tables["address"]
+_event = TRACE.tables["socket_event"]
+_count = TRACE.tables["event_count"]
+_overlap = TRACE.tables["overlap"]
+_finding = TRACE.tables["io_finding"]
+
+_AFD = "e53c6823-7bb8-44bb-90dc-3f86090d48a6"
 
 MAX_SIDE_ROWS = 200
 """Rows of the short tables of a page: peers, options, accepted sockets."""
@@ -237,3 +247,38 @@ def socket_open_operations(db: Connection, head: SocketHead) -> OpenOperations:
         oldest_ns=min((row[4] for row in rows if row[4] is not None), default=None),
         outcomes=tuple(sorted({word_at(OUTCOMES, row[1]) or "" for row in rows})),
     )
+
+
+def socket_disconnect_ns(db: Connection, socket_n: int) -> int | None:
+    """When the peer was first seen to have finished."""
+    e = _event.c
+    found: int | None = db.execute(
+        select(func.min(e.t_ns)).where(e.trace_id == 1, e.socket_n == socket_n, e.event.in_(DISCONNECTS))
+    ).scalar()
+    return found
+
+
+def indications_traced(db: Connection) -> bool:
+    """Whether the trace has any record of the transport's indications."""
+    c = _count.c
+    ids = (*ARRIVALS, *DISCONNECTS)
+    return db.execute(select(c.n).where(c.trace_id == 1, c.provider == _AFD, c.event_id.in_(ids)).limit(1)).first() is not None
+
+
+def memory_conflicts(db: Connection, socket_n: int) -> tuple[int, int]:
+    """How many overlaps and how many changes of memory in flight a socket's operations have."""
+    first, second, o, f = _operation.alias("first"), _operation.alias("second"), _overlap.c, _finding.c
+    # From the overlaps to their operations: they are few, and a socket's operations can be a million.
+    overlaps = db.execute(
+        select(func.count())
+        .select_from(
+            _overlap.join(first, and_(first.c.trace_id == 1, first.c.n == o.first_n)).join(
+                second, and_(second.c.trace_id == 1, second.c.n == o.second_n)
+            )
+        )
+        .where(o.trace_id == 1, or_(first.c.socket_n == socket_n, second.c.socket_n == socket_n))
+    ).scalar_one()
+    freed = db.execute(
+        select(func.count()).select_from(_finding).where(f.trace_id == 1, f.socket_n == socket_n, f.kind != "overruns_block")
+    ).scalar_one()
+    return overlaps, freed

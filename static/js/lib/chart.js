@@ -93,7 +93,7 @@ export class Chart {
 
   shapes(colours) {
     const point = this.selected ? pointOf(this.figure.data, this.selected) : null;
-    const shape = point ? outline(this.figure.data, point, colours("--ink")) : null;
+    const shape = point ? outline(this.figure.data, point, colours("--text")) : null;
     return shape ? [shape] : [];
   }
 
