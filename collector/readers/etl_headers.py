@@ -20,11 +20,22 @@ from collector.readers.etl_walk import (
     SYSTEM,
     gather,
     message_layout,
+    record_sizes,
 )
 
 __all__ = ["HeaderColumns", "header_columns"]
 
 Bools = NDArray[np.bool_]
+
+Rows = Int64s | slice
+"""Row numbers, or all rows at once: most windows of a session have one kind of record, and need no indexing then."""
+
+# Families of kinds whose headers are read the same way; 0 for kinds that nobody documents.
+_FAMILY = np.zeros(256, np.uint8)
+for _number, _kinds in enumerate(((*SYSTEM, *COMPACT, *PERFINFO), (*FULL, *INSTANCE), EVENT, (HeaderKind.MESSAGE,)), start=1):
+    _FAMILY[list(_kinds)] = _number
+_HAS_IDS = np.zeros(256, np.bool_)
+_HAS_IDS[[*SYSTEM, *COMPACT, *FULL, *INSTANCE, *EVENT]] = True
 
 _POINTER_4 = (
     HeaderKind.SYSTEM32,
@@ -34,6 +45,9 @@ _POINTER_4 = (
     HeaderKind.PERFINFO32,
     HeaderKind.EVENT32,
 )
+
+_HEADER_SIZE = np.full(256, OPAQUE_HEADER_SIZE, np.int64)
+_HEADER_SIZE[list(HEADER_SIZES)] = list(HEADER_SIZES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,38 +84,29 @@ def header_columns(data: UInt8s, positions: Int64s, *, file_pointer_size: int) -
         positions: int64 (n,), multiples of 8, as `walk` gives them.
         file_pointer_size: of records whose kind does not say.
     """
-    n = positions.size
     words = data.view(np.uint64)
     cursor = positions >> 3
     first = words[cursor]
-    second = words[cursor + 1]
-    flags = (first >> 24) & 0xFF
-    raw_kind = (first >> 16) & 0xFF
-    is_event_kind = flags == 0xC0
-    kind = np.where(is_event_kind, raw_kind, flags).astype(np.uint8)
-    columns = _Columns(n, kind, positions, _pointer_sizes(kind, file_pointer_size))
-
-    is_classic = np.isin(kind, (*SYSTEM, *COMPACT, *PERFINFO))
-    size = np.where(is_classic, first >> 32, first).astype(np.int64) & 0xFFFF
-
-    has_ids = np.isin(kind, (*SYSTEM, *COMPACT, *FULL, *INSTANCE, *EVENT))
-    columns.set_ids(has_ids, second)
-
-    if (rows := np.flatnonzero(is_classic)).size:
-        _system(columns, rows, first[rows])
-    if (rows := np.flatnonzero(np.isin(kind, (*FULL, *INSTANCE)))).size:
-        _full(columns, rows, first[rows], words, cursor[rows])
-    if (rows := np.flatnonzero(np.isin(kind, EVENT))).size:
-        _event(columns, rows, first[rows], words, cursor[rows], size[rows])
-    if (rows := np.flatnonzero(kind == HeaderKind.MESSAGE)).size:
-        _message(columns, rows, first[rows], data, size[rows])
+    size = record_sizes(data, positions)
+    code = (first >> 16) & 0xFFFF
+    # Messages and data blocks are told by their flags alone; their kind byte means something else.
+    kind = np.where(code >> 8 == 0xC0, code, code >> 8).astype(np.uint8)
+    family = _FAMILY[kind]
+    columns = _Columns(kind, positions, _pointer_sizes(kind, file_pointer_size))
+    columns.set_ids(_rows(_HAS_IDS[kind]), words[cursor + 1])
+    for number, fill in enumerate((_system, _full, _event, _message), start=1):
+        rows = _rows(family == number)
+        if not isinstance(rows, slice) and not rows.size:
+            continue
+        fill(columns, rows, first[rows], cursor[rows], data, size[rows])
     return columns.finished(positions + size)
 
 
 class _Columns:
     """The columns while they are filled, one header family after another; what no family fills stays at "none"."""
 
-    def __init__(self, n: int, kind: UInt8s, positions: Int64s, pointer_size: UInt8s) -> None:
+    def __init__(self, kind: UInt8s, positions: Int64s, pointer_size: UInt8s) -> None:
+        n = kind.size
         self.kind = kind
         self.positions = positions
         self.pointer_size = pointer_size
@@ -120,13 +125,13 @@ class _Columns:
         self.guid_high = np.zeros(n, np.uint64)
         self.is_damaged = np.zeros(n, np.bool_)
 
-    def set_ids(self, rows: Bools | Int64s, word: UInt64s) -> None:
-        """Thread and process id from the 64-bit word that holds both; 0xFFFFFFFF is "none"."""
-        taken = word[rows] if rows.dtype == np.bool_ else word
-        tid = (taken & 0xFFFFFFFF).astype(np.int64)
-        pid = (taken >> 32).astype(np.int64)
-        self.tid[rows] = np.where(tid == 0xFFFFFFFF, -1, tid)
-        self.pid[rows] = np.where(pid == 0xFFFFFFFF, -1, pid)
+    def set_ids(self, rows: Rows, word: UInt64s) -> None:
+        """Thread and process id from the 64-bit word that holds both, one for each of all records; 0xFFFFFFFF is "none"."""
+        halves = word[rows].view(np.uint32)
+        tid, pid = halves[::2].astype(np.int64), halves[1::2].astype(np.int64)
+        tid[tid == 0xFFFFFFFF] = -1
+        pid[pid == 0xFFFFFFFF] = -1
+        self.tid[rows], self.pid[rows] = tid, pid
 
     def finished(self, ends: Int64s) -> HeaderColumns:
         """Close the columns; a header that leaves its own record has no user data."""
@@ -162,50 +167,57 @@ def _pointer_sizes(kind: UInt8s, file_pointer_size: int) -> UInt8s:
     return table[kind]
 
 
-def _header_bytes(kind: UInt8s) -> Int64s:
-    table = np.full(256, OPAQUE_HEADER_SIZE, np.int64)
-    table[list(HEADER_SIZES)] = list(HEADER_SIZES.values())
-    return table[kind]
+def _rows(mask: Bools) -> Rows:
+    rows = np.flatnonzero(mask)
+    return slice(None) if rows.size == mask.size else rows
 
 
-def _system(columns: _Columns, rows: Int64s, first: UInt64s) -> None:
+def _system(columns: _Columns, rows: Rows, first: UInt64s, cursor: Int64s, data: UInt8s, size: Int64s) -> None:
     """SYSTEM, COMPACT and PERFINFO: identity is the hook; PEBS and PMC words may follow the fixed part (S4.4)."""
-    version = (first & 0xFFFF).astype(np.int64)
-    extra = ((version >> 15) & 1) + np.where(version & 0x8000, (version >> 8) & 7, 0)
-    columns.version[rows] = np.where(version & 0x8000, version & ~0x8700, version)
-    columns.opcode[rows] = (first >> 48) & 0xFF
-    columns.group[rows] = (first >> 56).astype(np.int32)
-    columns.payload[rows] = columns.positions[rows] + _header_bytes(columns.kind[rows]) + 8 * extra
+    halves = first.view(np.uint16)
+    version = halves[::4].astype(np.int32)
+    payload = columns.positions[rows] + _HEADER_SIZE[columns.kind[rows]]
+    if (version & 0x8000).any():
+        has_extra = (version & 0x8000) != 0
+        payload += np.where(has_extra, 8 + 8 * ((version >> 8) & 7), 0)
+        version = np.where(has_extra, version & ~0x8700, version)
+    columns.version[rows] = version
+    columns.opcode[rows] = halves[3::4] & 0xFF
+    columns.group[rows] = halves[3::4] >> 8
+    columns.payload[rows] = payload
 
 
-def _full(columns: _Columns, rows: Int64s, first: UInt64s, words: UInt64s, cursor: Int64s) -> None:
+def _full(columns: _Columns, rows: Rows, first: UInt64s, cursor: Int64s, data: UInt8s, size: Int64s) -> None:
     """FULL and INSTANCE: identity is class GUID and opcode."""
+    words = data.view(np.uint64)
     columns.opcode[rows] = (first >> 32) & 0xFF
     columns.level[rows] = (first >> 40) & 0xFF
     columns.version[rows] = (first >> 48).astype(np.int32)
     columns.group[rows] = -1
     columns.guid_low[rows] = words[cursor + 3]
     columns.guid_high[rows] = words[cursor + 4]
-    columns.payload[rows] = columns.positions[rows] + _header_bytes(columns.kind[rows])
+    columns.payload[rows] = columns.positions[rows] + _HEADER_SIZE[columns.kind[rows]]
 
 
-def _event(columns: _Columns, rows: Int64s, first: UInt64s, words: UInt64s, cursor: Int64s, size: Int64s) -> None:
+def _event(columns: _Columns, rows: Rows, first: UInt64s, cursor: Int64s, data: UInt8s, size: Int64s) -> None:
     """EVENT: identity is provider GUID and event id; extended items stand before the user data when flag bit 0 is set."""
+    words = data.view(np.uint64)
     descriptor = words[cursor + 5]
-    columns.event_id[rows] = (descriptor & 0xFFFF).astype(np.int32)
-    columns.version[rows] = ((descriptor >> 16) & 0xFF).astype(np.int32)
-    columns.level[rows] = (descriptor >> 32) & 0xFF
-    columns.opcode[rows] = (descriptor >> 40) & 0xFF
+    columns.event_id[rows] = descriptor.view(np.uint16)[::4]
+    columns.version[rows] = descriptor.view(np.uint8)[2::8]
+    columns.level[rows] = descriptor.view(np.uint8)[4::8]
+    columns.opcode[rows] = descriptor.view(np.uint8)[5::8]
     columns.keyword[rows] = words[cursor + 6]
     columns.activity[rows] = words[cursor + 8]
     columns.group[rows] = -1
     columns.guid_low[rows] = words[cursor + 3]
     columns.guid_high[rows] = words[cursor + 4]
-    columns.payload[rows] = columns.positions[rows] + 80
+    start = columns.positions[rows] + 80
+    columns.payload[rows] = start
     has_items = ((first >> 32) & 1) == 1
     if has_items.any():
-        with_items = rows[has_items]
-        start = columns.positions[with_items] + 80
+        with_items = np.flatnonzero(has_items) if isinstance(rows, slice) else rows[has_items]
+        start = start[has_items]
         end, is_good = _item_ends(words, start, columns.positions[with_items] + size[has_items])
         columns.extended[with_items] = start
         columns.payload[with_items] = end
@@ -232,8 +244,9 @@ def _item_ends(words: UInt64s, start: Int64s, end: Int64s) -> tuple[Int64s, Bool
     return cursor, is_good
 
 
-def _message(columns: _Columns, rows: Int64s, first: UInt64s, data: UInt8s, size: Int64s) -> None:
+def _message(columns: _Columns, rows: Rows, first: UInt64s, cursor: Int64s, data: UInt8s, size: Int64s) -> None:
     """MESSAGE: identity is the message GUID and number; the parts of the header depend on the options."""
+    rows = np.arange(columns.kind.size) if isinstance(rows, slice) else rows
     options = (first >> 48).astype(np.int64)
     layout = message_layout(options)
     columns.event_id[rows] = ((first >> 32) & 0xFFFF).astype(np.int32)
@@ -247,5 +260,6 @@ def _message(columns: _Columns, rows: Int64s, first: UInt64s, data: UInt8s, size
         columns.guid_low[rows[some]] = guid[:, 0]
         columns.guid_high[rows[some]] = guid[:, 1]
     if (some := np.flatnonzero((layout.ids >= 0) & fits)).size:
-        ids = gather(data, columns.positions[rows[some]] + layout.ids[some], 8).view(np.uint64).reshape(-1)
+        ids = np.zeros(columns.kind.size, np.uint64)
+        ids[rows[some]] = gather(data, columns.positions[rows[some]] + layout.ids[some], 8).view(np.uint64).reshape(-1)
         columns.set_ids(rows[some], ids)
