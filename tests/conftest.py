@@ -1,8 +1,15 @@
 """Fixtures that every test may use."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.build import Trace
+    from tests.build.imported import Imported, ImportTrace
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,3 +27,31 @@ def shared_dir() -> Path:
     if not (shared / "traces").is_dir():
         pytest.skip("the reference traces are not beside the project")
     return shared
+
+
+@pytest.fixture
+def import_trace(tmp_path: Path) -> ImportTrace:
+    """Collects a built trace, or a file, into a temporary folder; gives a database to ask in SQL."""
+    from tests.build.imported import collect
+
+    count = 0
+
+    def run(trace: Trace | Path) -> Imported:
+        nonlocal count
+        count += 1
+        folder = tmp_path / f"import{count}"
+        folder.mkdir()
+        return collect(trace, folder)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Imported:
+    """The sample trace, collected once."""
+    from collector.sample import write_sample
+    from tests.build.imported import collect
+
+    folder = tmp_path_factory.mktemp("sample")
+    write_sample(folder / "sample.etl")
+    return collect(folder / "sample.etl", folder)

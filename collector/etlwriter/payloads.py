@@ -10,7 +10,7 @@ from collector.schema import EventSchema, Field, FieldType
 
 __all__ = ["Value", "Values", "payload_bytes"]
 
-Value = int | bool | str | bytes | UUID | Iterable[int] | Iterable[tuple[int, int]]
+Value = int | bool | float | str | bytes | UUID | Iterable[int] | Iterable[tuple[int, int]]
 Values = Mapping[str, Value]
 
 _CODES = {
@@ -52,10 +52,10 @@ def payload_bytes(schema: EventSchema, values: Values, *, pointer_size: int) -> 
 
 
 def _measure(field: Field, value: Value) -> int:
-    """What a length field says about the field it measures: bytes of an address, number of ranges."""
+    """What a length field says about the field it measures: bytes of an address, number of ranges or of list elements."""
     if field.type is FieldType.SOCKADDR:
         return len(sockaddr_bytes(cast(str | bytes, value)))
-    return len(list(cast(Iterable[tuple[int, int]], value)))
+    return len(list(cast(Iterable[object], value)))
 
 
 def _field_bytes(field: Field, value: Value, pointer_size: int) -> bytes:
@@ -64,12 +64,15 @@ def _field_bytes(field: Field, value: Value, pointer_size: int) -> bytes:
         return _number(_CODES[kind], cast(int, value))
     if kind in (FieldType.POINTER, FieldType.SIZET):
         return _number(_POINTERS[pointer_size], cast(int, value))
+    if kind in (FieldType.F32, FieldType.F64):
+        return struct.pack("<f" if kind is FieldType.F32 else "<d", value)
     if kind is FieldType.PORT:
         return struct.pack(">H", cast(int, value))
     if kind is FieldType.GUID:
         return cast(UUID, value).bytes_le
     if kind is FieldType.POINTERS:
-        return b"".join(_number(_POINTERS[pointer_size], address) for address in cast(Iterable[int], value))
+        code = _POINTERS[pointer_size] if field.element in (None, FieldType.POINTER) else _CODES[field.element]
+        return b"".join(_number(code, number) for number in cast(Iterable[int], value))
     if kind is FieldType.RANGES:
         pairs = cast(Iterable[tuple[int, int]], value)
         return b"".join(_number(_POINTERS[pointer_size], part) for pair in pairs for part in pair)
@@ -98,11 +101,23 @@ def _utf16(text: str | bytes) -> bytes:
     return (text if isinstance(text, bytes) else text.encode("utf-16-le", "surrogatepass")) + b"\0\0"
 
 
+def _counted_ansi(text: str) -> bytes:
+    return struct.pack("<H", len(text.encode())) + text.encode()
+
+
+def _counted_utf16(text: str) -> bytes:
+    return struct.pack("<H", 2 * len(text)) + text.encode("utf-16-le")
+
+
 _TEXTS: dict[FieldType, Callable[..., bytes]] = {
     FieldType.IPV4: ipv4_bytes,
     FieldType.IPV6: ipv6_bytes,
     FieldType.SOCKADDR: sockaddr_bytes,
     FieldType.ANSI: _ansi,
     FieldType.UTF16: _utf16,
+    FieldType.COUNTED_ANSI: _counted_ansi,
+    FieldType.COUNTED_UTF16: _counted_utf16,
+    FieldType.BYTES: bytes,
+    FieldType.BARE_SID: bytes,
     FieldType.REST: bytes,
 }
