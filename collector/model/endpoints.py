@@ -1,0 +1,135 @@
+"""Sockets: lives of endpoint addresses, and which of them a record belongs to.
+
+The kernel uses an endpoint address again within microseconds. A life is (endpoint, process object, time); the rules by which it begins and
+ends are winsock-semantics 3.
+"""
+
+from collections.abc import Callable
+
+from collector.model.afd_table import Event
+from collector.model.owners import Owner, Owners
+from collector.model.socket_state import Socket
+
+__all__ = ["Endpoints"]
+
+
+class Endpoints:
+    """Finds, opens and ends the sockets of one trace; numbered from 1 in the order of first appearance."""
+
+    def __init__(self, owners: Owners, on_over: Callable[[Socket, Event], None]) -> None:
+        self.all: list[Socket] = []
+        self.superseded = 0
+        self._owners = owners
+        self._on_over = on_over
+        self._latest: dict[int, Socket] = {}
+        self._older: dict[tuple[int, int], Socket] = {}
+
+    def known(self, endpoint: int, process: int) -> Socket | None:
+        """The latest life of an endpoint in a process, ended or not."""
+        socket = self._latest.get(endpoint)
+        if socket is not None and socket.owner.eprocess == process:
+            return socket
+        return self._older.get((endpoint, process))
+
+    def at(self, endpoint: int) -> Socket | None:
+        """The latest life of an endpoint in whatever process."""
+        return self._latest.get(endpoint)
+
+    def of(self, e: Event) -> Socket:
+        """The socket of a record that starts nothing: late ones go to the life that has ended, the first of an endpoint opens one."""
+        socket = self._latest.get(e.endpoint)
+        if socket is None or socket.owner.eprocess != e.process:
+            socket = self._older.get((e.endpoint, e.process))
+            if socket is None:
+                return self._open(e, self._owners.of(e))
+        socket.last_ns = e.ns
+        if socket.type is None and e.type_hint:
+            socket.saw_type(e.type_hint)
+        return socket
+
+    def starting(self, e: Event) -> Socket:
+        """The socket of a record that starts something (bind, connect, post …): one that had ended is followed by a new life here."""
+        owner = self._owners.of_caller(e)
+        socket = self._latest.get(e.endpoint)
+        if socket is None:
+            return self._open(e, owner)
+        if socket.owner is not owner:
+            if not socket.is_over:
+                self._supersede(socket, e)
+            return self._open(e, owner)
+        if socket.is_over and socket.is_over_before(e):
+            return self._open(e, owner)
+        socket.last_ns = e.ns
+        if socket.type is None and e.type_hint:
+            socket.saw_type(e.type_hint)
+        return socket
+
+    def create(self, e: Event) -> Socket:
+        """A create with a good status: a new socket, or a further connection of one that was disconnected (winsock-semantics 3.8)."""
+        owner = self._owners.of_caller(e)
+        socket = self._latest.get(e.endpoint)
+        if socket is not None and not socket.is_over:
+            is_same = socket.owner is owner and (socket.family, socket.type, socket.protocol) == (e.y, e.z, e.w)
+            if e.id == 1 and is_same and (socket.is_disconnected or socket.is_aborted or socket.is_shut_down):
+                socket.begin_connection()
+                socket.remote = 0
+                socket.last_ns = e.ns
+                return socket
+            self._supersede(socket, e)
+        socket = self._open(e, owner)
+        socket.created(e)
+        socket.create_seen = True
+        socket.created_ns = e.ns
+        socket.create_tid = e.tid
+        socket.create_stack = e.stack
+        return socket
+
+    def close(self, socket: Socket, e: Event) -> None:
+        """The last handle was closed, or the first sign of it."""
+        if socket.closed_ns is None and socket.destroyed_ns is None:
+            socket.closed_ns = e.ns
+            socket.closed_by = e.id
+            socket.close_tid = e.tid
+            socket.close_stack = e.stack
+            self._end(socket, e, "closed")
+
+    def destroy(self, socket: Socket, e: Event) -> None:
+        """The endpoint is gone; where no close was seen, it was closed by now at the latest."""
+        if socket.destroyed_ns is None:
+            socket.destroyed_ns = e.ns
+            self._end(socket, e, "closed")
+
+    def void(self, socket: Socket, e: Event) -> None:
+        """A create failed after all: there never was a socket."""
+        if not socket.is_over:
+            self._end(socket, e, "superseded")
+            socket.is_void = True
+
+    def open_unknown(self, e: Event, endpoint: int) -> Socket:
+        """A socket that a record names besides its own, without a create."""
+        return self._open(e._replace(endpoint=endpoint, type_hint=0), self._owners.of(e))
+
+    def _open(self, e: Event, owner: Owner) -> Socket:
+        socket = Socket(len(self.all) + 1, e, owner)
+        if e.type_hint:
+            socket.saw_type(e.type_hint)
+        self.all.append(socket)
+        before = self._latest.get(e.endpoint)
+        if before is not None and before.owner.eprocess != e.process:
+            if not before.is_over:  # a late record of an older life in another process: it does not end this one
+                self._older[e.endpoint, e.process] = socket
+                return socket
+            self._older[e.endpoint, before.owner.eprocess] = before
+        self._latest[e.endpoint] = socket
+        return socket
+
+    def _supersede(self, socket: Socket, e: Event) -> None:
+        self.superseded += 1
+        self._end(socket, e, "superseded")
+
+    def _end(self, socket: Socket, e: Event, how: str) -> None:
+        if not socket.is_over:
+            socket.is_over = True
+            socket.end = how
+            socket.over_ticks, socket.over_ns, socket.over_cpu = e.ticks, e.ns, e.cpu
+            self._on_over(socket, e)

@@ -1,0 +1,402 @@
+"""Requests on sockets from post to completion: what becomes of each, and what it adds to its socket's totals.
+
+Posting, outcomes and ends are winsock-semantics 4, bytes 10. A row is handed on when its request is over and nothing more can be said.
+"""
+
+from collections import deque
+
+from collector.afdcodes import STATUS_CANCELLED, STATUS_PENDING, STATUS_WOULD_BLOCK, fails_at_entry, is_error
+from collector.model.afd_table import USER_SPACE, Event
+from collector.model.matching import Match, OpenRequests
+from collector.model.overlaps import Overlaps
+from collector.model.row_sink import RowSink
+from collector.model.rows import Row
+from collector.model.socket_state import DGRAM, STREAM, Kind, Operation, Socket
+
+__all__ = ["MAX_UNANSWERED", "Operations", "Outcome"]
+
+MAX_UNANSWERED = 1024
+"""Datagram sends of one socket that still wait for an exit that may never come; older ones count as sent."""
+_MAX_CLOSED = 4096  # closed sockets whose requests may still complete; older ones are settled
+
+_SENDING = (True, False, True, False, True, False, True, False)  # by kind
+_RESULTS_OF_ABORT = frozenset({0xC000020D, 0xC0000241, STATUS_CANCELLED})
+_NOT_COMPLETED = (None,) * 6
+
+
+class Outcome:
+    """Outcomes: indexes into words.OUTCOMES."""
+
+    COMPLETED = 0
+    FAILED = 1
+    CANCELLED = 2
+    REJECTED = 3
+    SENT = 4
+    ENDED_WITH_SOCKET = 5
+    ENDED_BY_EXIT = 6
+    UNKNOWN_END = 7
+    IN_FLIGHT = 8
+
+
+def outcome_of(status: int) -> int:
+    """What a final status says."""
+    if status == STATUS_CANCELLED:
+        return Outcome.CANCELLED
+    return Outcome.FAILED if is_error(status) else Outcome.COMPLETED
+
+
+class Operations:
+    """The operations of one trace, numbered from 1 in the order of their first record."""
+
+    def __init__(self, sink: RowSink, overlaps: Overlaps) -> None:
+        self.count = 0
+        self.unmatched = 0
+        self.first_unmatched: int | None = None
+        self.last_unmatched: int | None = None
+        self._sink = sink
+        self._overlaps = overlaps
+        self._requests = OpenRequests()
+        self._attempts: dict[int, tuple[Operation, bool]] = {}
+        self._closed: deque[Socket] = deque()
+
+    # ------------------------------------------------------------------------------------------------ posts
+
+    def post(self, socket: Socket, e: Event, kind: int, *, is_optional: bool = False) -> Operation | None:
+        """A request was posted, or refused at its entry (then it is open no more); None when it went into one that was there already."""
+        sending = _SENDING[kind]
+        attempt = self._attempts.pop(e.tid, None) if self._attempts else None
+        if e.has_status and fails_at_entry(e.status):
+            return self._refuse(socket, e, kind, sending)
+        if attempt is not None and not _continues(attempt[0], socket, e, sending):
+            attempt = None
+        if attempt is not None and not attempt[1]:
+            self._join(attempt[0], e)
+            return None
+        self.count += 1
+        operation = Operation(self.count, socket, kind, sending, e)
+        operation.is_optional = is_optional
+        if attempt is not None:
+            _infer_buffer(operation, attempt[0])
+        self._requests.add(operation)
+        socket.open[operation.n] = operation
+        if operation.is_transfer and operation.space == USER_SPACE and operation.length:
+            if not socket.is_over:
+                self._overlaps.posted(operation)
+            if e.fast:
+                self._attempts[e.tid] = (operation, False)
+        if is_optional:
+            self._await_exit(socket, operation)
+        return operation
+
+    def passes(self, tid: int) -> None:
+        """A record of another kind in this thread: what it attempted before has nothing to do with what follows."""
+        if self._attempts:
+            self._attempts.pop(tid, None)
+
+    # ------------------------------------------------------------------------------------------------ completions
+
+    def exit(self, socket: Socket, e: Event, kind: int) -> None:
+        """A modern transfer completed."""
+        operation, match = self._requests.of_exit(socket.n * 2 + _SENDING[kind], e)
+        self._complete(socket, e, kind, operation, match)
+
+    def completed(self, socket: Socket, e: Event, kind: int, *, has_post: bool = True) -> None:
+        """A documented transfer completed; `has_post` is false for the kind that logs none."""
+        operation, match = self._requests.of_buffer(socket.n * 2 + _SENDING[kind], e) if has_post else (None, Match.NONE)
+        self._complete(socket, e, kind, operation, match, has_post=has_post)
+
+    def failed(self, socket: Socket, e: Event, kinds: tuple[tuple[int, ...], ...], kind: int) -> None:
+        """A documented transfer failed: the first group of kinds that has an open request gives it."""
+        for group in kinds:
+            operation, match = self._requests.of_failure(socket.n, group, e.tid)
+            if operation is not None:
+                break
+        else:
+            operation, match = None, Match.NONE
+        self._complete(socket, e, kind, operation, match)
+
+    def call_done(self, socket: Socket, e: Event, kind: int, *, accepted: int | None = None, has_post: bool = True) -> Operation | None:
+        """A connect or accept ended; gives its request."""
+        operation, match = self._requests.of_call(socket.n, kind, e) if has_post else (None, Match.NONE)
+        self._complete(socket, e, kind, operation, match, accepted=accepted, has_post=has_post)
+        return operation
+
+    def settle_call(self, operation: Operation) -> None:
+        """A call that needs no completion is over."""
+        if operation.is_open:
+            self._forget(operation)
+            self._write(operation, Outcome.COMPLETED, None, 0, None, operation.ns)
+
+    # ------------------------------------------------------------------------------------------------ ends without completion
+
+    def socket_over(self, socket: Socket, e: Event) -> None:
+        """A socket was closed or superseded: what it had in flight ends here."""
+        is_superseded = socket.end == "superseded"
+        for operation in list(socket.open.values()):
+            if operation.is_optional:
+                self._overlaps.frozen(operation, e.ticks)
+            else:
+                self._overlaps.ended(operation, e.ticks, is_unknown=is_superseded)
+        if not socket.open:
+            return
+        if is_superseded:
+            self._settle(socket)
+            return
+        self._closed.append(socket)
+        if len(self._closed) > _MAX_CLOSED:
+            self._settle(self._closed.popleft())
+
+    def finish(self, sockets: list[Socket], last_ticks: int, ended_ns: dict[int, int]) -> None:
+        """The trace is over. `ended_ns` has the end of the process of each owner that ended, by owner number."""
+        self._overlaps.settle()
+        for socket in sockets:
+            for operation in list(socket.open.values()):
+                if not operation.is_optional:
+                    self._overlaps.ended(operation, last_ticks)
+            self._settle(socket, ended_ns.get(socket.owner.n))
+
+    def _settle(self, socket: Socket, exit_ns: int | None = None) -> None:
+        """Write what is still open on a socket; whether it ended with it, with its process, or goes on."""
+        for operation in list(socket.open.values()):
+            self._forget(operation)
+            if operation.is_optional:
+                self._sent(operation)
+            elif socket.end == "superseded":
+                self._write(operation, Outcome.UNKNOWN_END, None, 0, None, socket.over_ns)
+            elif socket.is_over:
+                self._write(operation, Outcome.ENDED_WITH_SOCKET, None, 0, None, max(socket.over_ns, operation.ns))
+            elif exit_ns is not None:
+                self._write(operation, Outcome.ENDED_BY_EXIT, None, 0, None, max(exit_ns, operation.ns))
+            else:
+                self._write(operation, Outcome.IN_FLIGHT, None, 0, None, None)
+
+    def _await_exit(self, socket: Socket, operation: Operation) -> None:
+        """Remember a datagram send whose exit may come; the oldest waits no longer when there are many."""
+        if socket.unanswered is None:
+            socket.unanswered = deque()
+        waiting = socket.unanswered
+        waiting.append(operation)
+        while waiting and not waiting[0].is_open:
+            waiting.popleft()
+        if len(waiting) > MAX_UNANSWERED:
+            oldest = waiting.popleft()
+            self._forget(oldest)
+            self._sent(oldest)
+
+    def _sent(self, operation: Operation) -> None:
+        self._overlaps.was_instant(operation)
+        length = operation.length
+        operation.peer = self._count_bytes(operation.socket, operation.kind, True, length, operation.ns, operation.peer)
+        self._write(operation, Outcome.SENT, None, length, None, operation.ns)
+
+    # ------------------------------------------------------------------------------------------------ a fast attempt and what follows
+
+    def _join(self, operation: Operation, e: Event) -> None:
+        """The slow entry of a request whose fast attempt has logged no exit: it goes on under the address that it has now."""
+        self._requests.remove(operation)
+        operation.request_buffer = e.buffer or None
+        operation.match_buffer, operation.match_space = e.buffer, e.space
+        operation.header_activity = e.activity
+        operation.activity = 0 if e.activity == e.endpoint else e.activity
+        operation.buffer_inferred = True
+        operation.fast = False
+        self._requests.add(operation)
+
+    def _refuse(self, socket: Socket, e: Event, kind: int, sending: bool) -> Operation:
+        self.count += 1
+        operation = Operation(self.count, socket, kind, sending, e)
+        operation.is_open = False
+        self._count_error(socket, e.status)
+        end = (e.id, e.tid, e.pid, e.cpu, e.location, e.seq)
+        self._write(operation, Outcome.REJECTED, None, 0, e.status, e.ns, completed_ns=e.ns, completed=end)
+        return operation
+
+    # ------------------------------------------------------------------------------------------------ the end of one
+
+    def _complete(
+        self,
+        socket: Socket,
+        e: Event,
+        kind: int,
+        operation: Operation | None,
+        match: int,
+        *,
+        accepted: int | None = None,
+        has_post: bool = True,
+    ) -> None:
+        status = e.status
+        outcome = outcome_of(status)
+        is_transfer = kind >= Kind.SEND
+        length = e.length if outcome == Outcome.COMPLETED and is_transfer and status != STATUS_PENDING else 0
+        if self._attempts:
+            self._answer(operation, e)
+        if outcome != Outcome.COMPLETED:
+            self._count_error(socket, status)
+        peer = e.address or (operation.peer if operation is not None else 0)
+        if is_transfer and outcome == Outcome.COMPLETED:
+            peer = self._count_bytes(socket, kind if operation is None else operation.kind, _SENDING[kind], length, e.ns, peer)
+        completed = (e.id, e.tid, e.pid, e.cpu, e.location, e.seq)
+        if operation is None:
+            if has_post:
+                self._note_unmatched(e)
+            self.count += 1
+            self._sink.put("operation", _unposted_row(self.count, socket, kind, outcome, e, length, peer, accepted, completed))
+            return
+        self._forget(operation)
+        self._overlaps.ended(operation, e.ticks)
+        operation.peer = peer
+        end_ns = min(e.ns, socket.over_ns) if socket.is_over else e.ns
+        self._write(operation, outcome, match, length, status, end_ns, e.ns, completed, e, accepted)
+
+    def _forget(self, operation: Operation) -> None:
+        operation.is_open = False
+        del operation.socket.open[operation.n]
+        self._requests.remove(operation)
+
+    def _answer(self, operation: Operation | None, e: Event) -> None:
+        """A completion in a thread: only "would block" to its last attempt leaves that worth remembering."""
+        attempt = self._attempts.pop(e.tid, None)
+        if attempt is not None and attempt[0] is operation and e.status in (STATUS_WOULD_BLOCK, STATUS_PENDING):
+            self._attempts[e.tid] = (attempt[0], True)
+
+    def _note_unmatched(self, e: Event) -> None:
+        self.unmatched += 1
+        self.last_unmatched = e.ticks
+        if self.first_unmatched is None:
+            self.first_unmatched = e.ticks
+
+    def _count_error(self, socket: Socket, status: int) -> None:
+        """Would-block is an answer, and what follows an abort is its result (winsock-semantics 8.7, 8.11)."""
+        if status == STATUS_WOULD_BLOCK:
+            return
+        if status != STATUS_CANCELLED:
+            socket.last_error = status
+            socket.errors += not (socket.is_aborted and status in _RESULTS_OF_ABORT)
+
+    def _count_bytes(self, socket: Socket, kind: int, sending: bool, length: int, ns: int, peer: int) -> int:
+        """Add a transfer to its socket's totals and, on a datagram socket, to its peer's; gives the peer."""
+        if length and (socket.last_traffic_ns is None or ns > socket.last_traffic_ns):
+            socket.last_traffic_ns = ns
+        if sending:
+            socket.bytes_sent += length
+            socket.sends += 1
+        else:
+            socket.bytes_received += length
+            socket.connection_received += length
+            socket.receives += 1
+        if socket.type == DGRAM or (socket.type != STREAM and kind > Kind.RECV):
+            peer = peer or socket.remote
+            if peer:
+                totals = socket.peer(peer)
+                if sending:
+                    totals.bytes_sent += length
+                    totals.sends += 1
+                else:
+                    totals.bytes_received += length
+                    totals.receives += 1
+        return peer
+
+    def _write(
+        self,
+        o: Operation,
+        outcome: int,
+        match: int | None,
+        length: int,
+        status: int | None,
+        end_ns: int | None,
+        completed_ns: int | None = None,
+        completed: tuple[int | None, ...] = _NOT_COMPLETED,
+        e: Event | None = None,
+        accepted: int | None = None,
+    ) -> None:
+        is_transfer = o.is_transfer
+        row: Row = (
+            o.n,
+            o.socket.n,
+            o.kind,
+            outcome,
+            match,
+            length,
+            status,
+            o.buffer or None,
+            o.length if is_transfer else o.length or None,
+            o.count,
+            o.space if is_transfer else None,
+            o.fast,
+            o.buffer_inferred,
+            o.ns,
+            completed_ns,
+            end_ns,
+            o.peer or None,
+            accepted,
+            *o.posted,
+            *completed,
+            e.buffer if e is not None and e.buffer and e.buffer != o.buffer else None,
+            e.length if e is not None and is_transfer else None,
+            o.request_buffer,
+            o.header_activity or None,
+            o.stack,
+            e.stack if e is not None else None,
+        )
+        self._sink.put("operation", row)
+
+
+def _continues(attempt: Operation, socket: Socket, e: Event, sending: bool) -> bool:
+    """Whether a post is the slow entry of the request that its thread has just attempted (winsock-semantics 7.10)."""
+    return (
+        not e.fast
+        and e.space != USER_SPACE
+        and attempt.socket is socket
+        and attempt.sending == sending
+        and attempt.length == e.length
+        and attempt.is_transfer
+    )
+
+
+def _infer_buffer(operation: Operation, attempt: Operation) -> None:
+    operation.request_buffer = operation.buffer or None
+    operation.buffer, operation.space, operation.count = attempt.buffer, attempt.space, attempt.count
+    operation.buffer_inferred = True
+
+
+def _unposted_row(
+    n: int,
+    socket: Socket,
+    kind: int,
+    outcome: int,
+    e: Event,
+    length: int,
+    peer: int,
+    accepted: int | None,
+    completed: tuple[int | None, ...],
+) -> Row:
+    """A completion whose post is unknown: the trace began later, or its record was lost."""
+    is_transfer = kind >= Kind.SEND
+    return (
+        n,
+        socket.n,
+        kind,
+        outcome,
+        Match.NONE,
+        length,
+        e.status,
+        e.buffer or None,
+        None,
+        e.buffer_count,
+        e.space if is_transfer else None,
+        e.fast,
+        False,
+        None,
+        e.ns,
+        min(e.ns, socket.over_ns) if socket.is_over else e.ns,
+        peer or None,
+        accepted,
+        *_NOT_COMPLETED,
+        *completed,
+        None,
+        e.length if is_transfer else None,
+        None,
+        e.activity or None,
+        None,
+        e.stack,
+    )
