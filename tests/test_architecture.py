@@ -43,7 +43,8 @@ MAP: dict[str, tuple[str, ...]] = {
         "collector.layout",
         "collector.layout_fields",
     ),
-    "collector.inventory": ("collector.raw", "collector.schema", "collector.events.", "collector.model.rows"),
+    "collector.provider_names": ("collector.raw", "collector.extended"),
+    "collector.inventory": ("collector.raw", "collector.schema", "collector.events.", "collector.model.rows", "collector.provider_names"),
     "collector.inspect": (
         "collector.raw",
         "collector.schema",
