@@ -31,6 +31,12 @@ class Claim:
     side: str | None = None
     evidence: tuple[Evidence, ...] = ()
 
+    @property
+    def short(self) -> str:
+        """The claim without what explains it: its first sentence."""
+        first, stop, _ = self.text.partition(". ")
+        return first + "." if stop else first
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -64,7 +70,7 @@ def sentence_of(known: Known) -> str:
     moved = f"sent {fmt.bytes_text(head.bytes_sent)} and received {fmt.bytes_text(head.bytes_received)}"
     lasted = _lasted(head)
     life = f"lived {lasted}" if lasted else f"was seen for {fmt.duration(head.until_ns - head.first_ns)}"
-    return f"This {_kind(head)} {life}, {moved}. {ending(known).text}"
+    return f"This {_kind(head)} {life}, {moved}. {ending(known).short}"
 
 
 def claims(known: Known) -> list[Claim]:
@@ -160,22 +166,25 @@ def _moved(verb: str, size: int, operations: int) -> str:
     return f"{verb} {fmt.bytes_text(size)} in {fmt.plural(operations, 'operation')}" if operations else f"{verb} nothing"
 
 
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number) or fmt.plural(number, "time")
+
+
 def _memory(known: Known) -> list[Claim]:
     found = []
     if known.overlaps:
-        many = fmt.plural(known.overlaps, "time")
         found.append(
             Claim(
                 "overlaps",
-                f"A buffer of it was handed to a second operation while a first still used it, {many}.",
-                evidence=(Evidence("overlaps", link=f"overlaps?endpoint={known.head.link}"),),
+                f"A buffer was handed to a second operation while a first still used it, {_times(known.overlaps)}.",
+                evidence=(Evidence("overlaps", link=f"overlaps?endpoint={known.head.endpoint}"),),
             )
         )
     if known.freed:
         found.append(
             Claim(
                 "freed",
-                f"Memory that an operation in flight used was freed, moved or handed out again, {fmt.plural(known.freed, 'time')}.",
+                f"Memory that an operation in flight used was freed, moved or handed out again, {_times(known.freed)}.",
                 evidence=(Evidence("freed in flight", link=f"in-flight-frees?endpoint={known.head.link}"),),
             )
         )
@@ -237,10 +246,10 @@ def ending(known: Known) -> Claim:
 def _aborted(known: Known, abort: AbortRow) -> Claim:
     reason = ABORT_REASONS.get(abort.reason)
     name = fmt.words(abort.reason_name) if abort.reason_name else "without a known name"
-    sure = "" if abort.reason_certainty == "certain" else ", a name that is inferred"
+    sure = "" if abort.reason_certainty == "certain" or not abort.reason_name else "; the name is inferred"
     when = f"at {fmt.time(abort.t_ns)}"
     if abort.initiator == "transport":
-        side, text = "peer or network", f"The transport reported {when} that the connection was reset"
+        side, text = "peer or network", f"The transport ended the connection {when}"
     else:
         side = "this machine"
         text = f"This machine reset the connection {when}{' while the program closed the socket' if abort.during == 'close' else ''}"
@@ -257,7 +266,7 @@ def _aborted(known: Known, abort: AbortRow) -> Claim:
     stack = abort.stack or (known.head.close_stack if abort.during == "close" else None)
     if stack is not None:
         seen.append(Evidence("who did it", link=f"stacks/{stack}"))
-    return Claim("end", text, "certain" if abort.reason_certainty == "certain" else "possible", side, tuple(seen))
+    return Claim("end", text, "certain", side, tuple(seen))  # that it was aborted is a record; what is inferred says so
 
 
 def _unfinished(known: Known) -> list[Claim]:

@@ -63,9 +63,17 @@ class TimeAxis:
         """Where a moment lies."""
         return (ns - self.base_ns) / self.unit_ns
 
+    def length(self, ns: int) -> float:
+        """How long a span is."""
+        return ns / self.unit_ns
+
+    def inside(self, ns: int | None, otherwise: int) -> int:
+        """A moment, moved to the range's nearer end when it is outside; `otherwise` stands for an unknown one."""
+        return min(max(otherwise if ns is None else ns, self.from_ns), self.to_ns)
+
     def clipped(self, ns: int | None, otherwise: int) -> float:
-        """Where a moment lies, moved to the range's nearer end when it is outside; `otherwise` stands for an unknown one."""
-        return self.at(min(max(otherwise if ns is None else ns, self.from_ns), self.to_ns))
+        """Where `inside` lies."""
+        return self.at(self.inside(ns, otherwise))
 
     @property
     def unit(self) -> str:

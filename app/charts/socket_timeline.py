@@ -54,7 +54,7 @@ def socket_timeline_figure(
         if row is middle:
             low, high = row.axis["range"]
             data += _taint(time, losses, (min(low, high), max(low, high)), axis)
-    return {"data": data, "layout": layout(time, rows) | {"uniformtext": {"minsize": 10, "mode": "hide"}}}
+    return {"data": data, "layout": layout(time, rows) | {"uniformtext": {"minsize": 9, "mode": "hide"}}}
 
 
 def _taint(
@@ -70,18 +70,19 @@ def _life(time: TimeAxis, phases: Sequence[Phase]) -> tuple[Row, list[dict[str, 
         "type": "bar",
         "orientation": "h",
         "base": [time.clipped(phase.from_ns, time.from_ns) for phase in shown],
-        "x": [time.clipped(phase.to_ns, time.to_ns) - time.clipped(phase.from_ns, time.from_ns) for phase in shown],
+        "x": [time.length(time.inside(phase.to_ns, time.to_ns) - time.inside(phase.from_ns, time.from_ns)) for phase in shown],
         "y": [0] * len(shown),
-        "width": [0.5] * len(shown),
+        "width": [0.9] * len(shown),
         "marker": {
             "color": [COLOURS[_LIFE[phase.name]] for phase in shown],
-            "opacity": [0.45 if phase.name in ("bound", "closing", "open") else 0.85 for phase in shown],
+            "opacity": [0.45 if phase.name in ("bound", "closing", "open") else 0.7 for phase in shown],
             "pattern": {"shape": ["/" if phase.from_ns is None else "" for phase in shown], "size": 6, "solidity": 0.2},
         },
         "text": [phase.name for phase in shown],
         "textposition": "inside",
         "insidetextanchor": "start",
-        "insidetextfont": {"color": COLOURS["ink"]},
+        "insidetextfont": {"color": COLOURS["ink"], "size": 11},
+        "textangle": 0,
         "customdata": [_phase_words(phase) for phase in shown],
         "hovertemplate": "%{customdata}<extra></extra>",
         "name": "life",
@@ -90,7 +91,7 @@ def _life(time: TimeAxis, phases: Sequence[Phase]) -> tuple[Row, list[dict[str, 
     arrows = _markers(
         [time.at(time.to_ns)] * len(on), [0] * len(on), "triangle-right", "connect", 9, ["still open when the trace ends"] * len(on)
     )
-    row = Row({"range": [-0.5, 0.5], "tickvals": [0], "ticktext": ["life"]}, 22)
+    row = Row({"range": [-0.5, 0.5], "tickvals": [0], "ticktext": ["life"]}, 24)
     return row, [solid, arrows] if on else [solid]
 
 
@@ -108,20 +109,23 @@ def _touches(time: TimeAxis, phase: Phase) -> bool:
 def _bars(time: TimeAxis, bars: Sequence[OperationBar]) -> tuple[Row | None, list[dict[str, Any]]]:  # Any: JSON
     if not bars:
         return None, []
-    ends = [(time.clipped(bar.from_ns, time.from_ns), time.clipped(bar.to_ns, time.to_ns)) for bar in bars]
+    # An operation whose post is unknown is drawn at its completion alone: nobody knows how long it was.
+    ends = [(time.inside(bar.from_ns, bar.to_ns or time.from_ns), time.inside(bar.to_ns, time.to_ns)) for bar in bars]
     order = sorted(range(len(bars)), key=lambda i: ends[i])
-    width = (time.to_ns - time.from_ns) / time.unit_ns
-    lane_of = dict(zip(order, pack([ends[i] for i in order], gap=width / 600), strict=True))  # a gap that two pixels can show
+    gap = (time.to_ns - time.from_ns) // 600  # so that two bars of one lane can be told apart
+    lane_of = dict(zip(order, pack([ends[i] for i in order], gap=gap), strict=True))
     lanes = max(lane_of.values()) + 1
     traces = []
     for direction, (low, high) in _HALF.items():
         mine = [i for i in range(len(bars)) if bars[i].direction == direction]
         if mine:
-            traces.append(_bar_trace([bars[i] for i in mine], [ends[i] for i in mine], [lane_of[i] for i in mine], low, high, direction))
+            traces.append(
+                _bar_trace(time, [bars[i] for i in mine], [ends[i] for i in mine], [lane_of[i] for i in mine], low, high, direction)
+            )
     marked = [i for i in range(len(bars)) if bars[i].overlaps or bars[i].freed]
     if marked:
-        traces.append(_hatched([bars[i] for i in marked], [ends[i] for i in marked], [lane_of[i] for i in marked]))
-    traces += _open_ends(bars, ends, lane_of)
+        traces.append(_hatched(time, [bars[i] for i in marked], [ends[i] for i in marked], [lane_of[i] for i in marked]))
+    traces += _open_ends(time, bars, ends, lane_of)
     step = max(1, lanes // 8)
     row = Row(
         {
@@ -136,7 +140,13 @@ def _bars(time: TimeAxis, bars: Sequence[OperationBar]) -> tuple[Row | None, lis
 
 
 def _bar_trace(
-    bars: Sequence[OperationBar], ends: Sequence[tuple[float, float]], lanes: Sequence[int], low: float, high: float, direction: str
+    time: TimeAxis,
+    bars: Sequence[OperationBar],
+    ends: Sequence[tuple[int, int]],
+    lanes: Sequence[int],
+    low: float,
+    high: float,
+    direction: str,
 ) -> dict[str, Any]:  # Any: JSON
     colour = COLOURS[direction]
     failed = [bar.outcome in ("failed", "rejected", "cancelled") for bar in bars]
@@ -144,8 +154,8 @@ def _bar_trace(
         "type": "bar",
         "orientation": "h",
         "name": _WORDS[direction],
-        "base": [start for start, _ in ends],
-        "x": [end - start for start, end in ends],
+        "base": [time.at(start) for start, _ in ends],
+        "x": [time.length(end - start) for start, end in ends],
         "y": [round(lane + (low + high) / 2, 3) for lane in lanes],
         "width": [round(high - low, 3)] * len(bars),
         # The outline gives an operation of no width one pixel; a failed one is hollow.
@@ -177,15 +187,17 @@ def _bar_words(bar: OperationBar) -> str:
     return "<br>".join(lines)
 
 
-def _hatched(bars: Sequence[OperationBar], ends: Sequence[tuple[float, float]], lanes: Sequence[int]) -> dict[str, Any]:  # Any: JSON
+def _hatched(
+    time: TimeAxis, bars: Sequence[OperationBar], ends: Sequence[tuple[int, int]], lanes: Sequence[int]
+) -> dict[str, Any]:  # Any: JSON
     """Hatching over operations whose buffer is shared or was freed, with how often beside it."""
     middles = [sum(_HALF[bar.direction]) / 2 for bar in bars]
     return {
         "type": "bar",
         "orientation": "h",
         "name": "overlap, freed in flight",
-        "base": [start for start, _ in ends],
-        "x": [end - start for start, end in ends],
+        "base": [time.at(start) for start, _ in ends],
+        "x": [time.length(end - start) for start, end in ends],
         "y": [round(lane + middle, 3) for lane, middle in zip(lanes, middles, strict=True)],
         "width": [round(_HALF[bar.direction][1] - _HALF[bar.direction][0], 3) for bar in bars],
         "marker": {
@@ -198,7 +210,7 @@ def _hatched(bars: Sequence[OperationBar], ends: Sequence[tuple[float, float]], 
 
 
 def _open_ends(
-    bars: Sequence[OperationBar], ends: Sequence[tuple[float, float]], lane_of: dict[int, int]
+    time: TimeAxis, bars: Sequence[OperationBar], ends: Sequence[tuple[int, int]], lane_of: dict[int, int]
 ) -> list[dict[str, Any]]:  # Any: JSON
     """An arrow where a bar goes on after the trace, an open one where its post is unknown."""
     traces = []
@@ -208,7 +220,7 @@ def _open_ends(
     ):
         if indexes:
             y = [round(lane_of[i] + sum(_HALF[bars[i].direction]) / 2, 3) for i in indexes]
-            trace = _markers([ends[i][side] for i in indexes], y, symbol, "ink", 8, [said] * len(indexes))
+            trace = _markers([time.at(ends[i][side]) for i in indexes], y, symbol, "ink", 8, [said] * len(indexes))
             trace["marker"]["color"] = [COLOURS[bars[i].direction] for i in indexes]
             traces.append(trace)
     return traces

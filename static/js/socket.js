@@ -2,6 +2,7 @@
 
 import { showMoment } from "./lib/chart.js";
 import { momentOf, wireCharts } from "./lib/ranged.js";
+import { wireCopyButtons } from "./lib/copy.js";
 import { readState, withState } from "./lib/url.js";
 
 const charts = wireCharts({ onSelect: (link) => select(link, true) });
@@ -37,3 +38,4 @@ document.addEventListener("swapped", () => mark(readState(location.search).selec
 
 for (const chart of charts) chart.selected = readState(location.search).selected;
 mark(readState(location.search).selected, false);
+wireCopyButtons();

@@ -1,0 +1,329 @@
+"""The page of one socket: its story, its timeline, its records."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from app import format as fmt
+from app.charts.figure import Figure
+from app.charts.socket_timeline import socket_timeline_figure
+from app.deps import OpenTrace, ReadTrace
+from app.errors import BadRequest, NotFound
+from app.explain_socket import Claim, Known, as_text, claims, name_of, sentence_of
+from app.filters import parse_conditions, parse_text, parse_time
+from app.links import parse_socket
+from app.listing import Column, Listing, plain_listing
+from app.page import Crumb, Page
+from app.paging import Asked, Position, parse_order
+from app.queries import operations as operation_queries
+from app.queries import socket_tables as tables
+from app.queries.socket_events import KINDS, EventRow, socket_events
+from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, socket_phases
+from app.queries.socket_timeline import timeline
+from app.render import render
+from app.urls import with_query
+
+__all__ = ["EventsPart", "RangePart", "SocketPage", "router"]
+
+router = APIRouter()
+
+EVENTS_SHOWN = 100
+OPERATIONS_SHOWN = 50
+
+OPERATION_COLUMNS = (
+    Column("posted_ns", "Posted", "time", keeps=True),
+    Column("kind", "Kind", "kind", keeps=True),
+    Column("outcome", "Outcome", "words"),
+    Column("latency_ns", "Took", "duration"),
+    Column("bytes", "Bytes", "bytes"),
+    Column("posted_len", "Buffer size", "bytes"),
+    Column("buffer", "Buffer", "address"),
+    Column("status", "Status", "status"),
+    Column("peer", "Peer", "optional"),
+    Column("posted_tid", "Thread", "number"),
+)
+PEER_COLUMNS = (
+    Column("peer", "Peer", "mono", keeps=True),
+    Column("bytes_sent", "Sent", "bytes"),
+    Column("bytes_received", "Received", "bytes"),
+    Column("sends", "Sends", "count"),
+    Column("receives", "Receives", "count"),
+    Column("dropped", "Dropped", "count"),
+)
+OPTION_COLUMNS = (
+    Column("t_ns", "Time", "time", keeps=True),
+    Column("name", "Option", "text", keeps=True),
+    Column("value", "Value", "count"),
+    Column("status", "Status", "status"),
+)
+ABORT_COLUMNS = (
+    Column("t_ns", "Time", "time", keeps=True),
+    Column("reason", "Reason", "number"),
+    Column("reason_name", "Name", "words", keeps=True),
+    Column("reason_certainty", "The name is", "text"),
+    Column("initiator", "By", "text"),
+    Column("during", "During", "text"),
+    Column("unread_bytes", "Unread", "bytes"),
+    Column("outstanding", "In flight", "count"),
+    Column("last_error", "Last failure", "status"),
+    Column("location", "Location", "number"),
+    Column("stack", "Stack", "stack"),
+)
+ACCEPTED_COLUMNS = (
+    Column("socket", "Socket", "socket", keeps=True),
+    Column("remote", "Remote", "mono", keeps=True),
+    Column("first_ns", "First seen", "time"),
+    Column("end", "End", "words"),
+    Column("bytes_sent", "Sent", "bytes"),
+    Column("bytes_received", "Received", "bytes"),
+    Column("errors", "Errors", "errors"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RangePart:
+    """The range of time that a page shows, and the links to others."""
+
+    from_ns: int
+    to_ns: int
+    is_whole: bool
+    whole_href: str
+    wider_href: str
+    narrower_href: str
+    earlier_href: str
+    later_href: str
+    kept: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class EventsPart:
+    """Some records of the socket. `stopped_ns` says how far the search for fitting ones got."""
+
+    rows: tuple[EventRow, ...]
+    kinds: tuple[str, ...]
+    text: str
+    next_href: str | None
+    first_href: str | None
+    stopped_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketPage(Page):
+    """One socket."""
+
+    socket: SocketHead
+    claims: tuple[Claim, ...]
+    explanation: str
+    range: RangePart = field(metadata={"json": False})
+    chart: Figure = field(metadata={"json": False})
+    chart_href: str = field(metadata={"json": False})
+    chart_words: str = field(metadata={"json": False})
+    peer_chart: Figure | None = field(default=None, metadata={"json": False})
+    peer_chart_href: str = field(default="", metadata={"json": False})
+    aborts: Listing
+    options: Listing
+    peers: Listing
+    accepted: Listing
+    operations: Listing
+    operations_href: str = field(metadata={"json": False})
+    events: EventsPart
+    event_kinds: tuple[str, ...] = field(default=KINDS, metadata={"json": False})
+    selected: str | None
+
+
+@router.get("/t/{trace_key}/sockets/{socket}", name="socket", summary="One socket", response_class=HTMLResponse)
+def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
+    """One socket, `0xENDPOINT@NS`: any time in its life names it. `from` and `to` narrow the timeline and the tables below it."""
+    head = _found(trace, socket)
+    if head.link != socket:
+        return RedirectResponse(with_query(_path(trace, head.link), dict(request.query_params)), status_code=307)
+    known = _known(trace, head)
+    whole = _whole(trace, head)
+    shown = _asked_range(request, whole)
+    path = _path(trace, head.link)
+    said = claims(known)
+    query = dict(request.query_params)
+    page = SocketPage(
+        title=name_of(head),
+        sentence=sentence_of(known),
+        trace=trace.head,
+        crumbs=trace.crumbs(Crumb("sockets", trace.urls("sockets", trace_key=trace.key))),
+        section="sockets",
+        socket=head,
+        claims=tuple(said),
+        explanation=as_text(said),
+        range=_range_part(path, query, shown, whole),
+        chart=_figure(trace, head, known, shown),
+        chart_href=trace.urls("socket_timeline", trace_key=trace.key, socket=head.link),
+        chart_words=_chart_words(head, shown),
+        aborts=plain_listing("aborts", path, ABORT_COLUMNS, known.aborts),
+        options=plain_listing("options", path, OPTION_COLUMNS, tables.socket_options(trace.db, head.n)),
+        peers=plain_listing("peers", path, PEER_COLUMNS, tables.socket_peers(trace.db, head.n) if head.is_datagram else []),
+        accepted=plain_listing("accepted", path, ACCEPTED_COLUMNS, tables.socket_accepted(trace.db, head.n) if head.listener else []),
+        operations=_operations(trace, head, path, shown),
+        operations_href=trace.urls("operations", {"endpoint": head.link, "from": str(shown[0]), "to": str(shown[1])}, trace_key=trace.key),
+        events=_events(request, trace, head, path, shown),
+        selected=query.get("selected"),
+        **_peer_chart(trace, head, shown),
+    )
+    return render(request, "socket.html", page)
+
+
+@router.get("/t/{trace_key}/sockets/{socket}/timeline", name="socket_timeline", summary="The timeline of one socket in a range")
+def socket_timeline(request: Request, trace: ReadTrace, socket: str) -> Response:
+    """The figure of a socket's timeline between `from` and `to` (nanoseconds), of bounded size; always JSON."""
+    head = _found(trace, socket)
+    shown = _asked_range(request, _whole(trace, head))
+    figure = _figure(trace, head, None, shown)
+    body = {"socket": head.link, "from_ns": str(shown[0]), "to_ns": str(shown[1]), "figure": figure}
+    return Response(
+        json.dumps(body, separators=(",", ":"), allow_nan=False), media_type="application/json", headers={"Cache-Control": "no-cache"}
+    )
+
+
+def _path(trace: OpenTrace, link: str) -> str:
+    return trace.urls("socket", trace_key=trace.key, socket=link)
+
+
+def _found(trace: OpenTrace, text: str) -> SocketHead:
+    link = parse_socket(text)
+    head = find_socket(trace.db, link)
+    if head is None:
+        near = nearest_sockets(trace.db, link)
+        ways = tuple(Crumb(one, _path(trace, one)) for one in near)
+        everything = (Crumb("all sockets of this trace", trace.urls("sockets", trace_key=trace.key)),)
+        raise NotFound(
+            f"No socket {text} is in this trace." + (" The nearest at this endpoint address:" if ways else ""), ways=ways or everything
+        )
+    return head
+
+
+def _known(trace: OpenTrace, head: SocketHead) -> Known:
+    db = trace.db
+    overlaps, freed = tables.memory_conflicts(db, head.n)
+    return Known(
+        head=head,
+        phases=tuple(socket_phases(db, head)),
+        aborts=tuple(tables.socket_aborts(db, head.n)),
+        open_operations=tables.socket_open_operations(db, head),
+        last_failure=tables.socket_last_failure(db, head),
+        disconnect_ns=tables.socket_disconnect_ns(db, head.n),
+        indications_traced=tables.indications_traced(db),
+        overlaps=overlaps,
+        freed=freed,
+        peers=len(tables.socket_peers(db, head.n)) if head.is_datagram else 0,
+    )
+
+
+def _whole(trace: OpenTrace, head: SocketHead) -> tuple[int, int]:
+    """The life of a socket with a little room around it."""
+    is_open = head.end in ("open_at_end", "closing_at_end")
+    until = max(head.until_ns, trace.head.end_ns or head.until_ns) if is_open else head.until_ns
+    room = max((until - head.first_ns) // 50, 1_000)
+    return head.first_ns - room, until + room
+
+
+def _asked_range(request: Request, whole: tuple[int, int]) -> tuple[int, int]:
+    """The range of the query string, the whole where it names none. Raises BadRequest."""
+    ends = []
+    for key, otherwise in zip(("from", "to"), whole, strict=True):
+        text = request.query_params.get(key, "").strip()
+        try:
+            ends.append(parse_time(text) if text else otherwise)
+        except ValueError as error:
+            raise BadRequest(f"{key}={text}: {error}") from error
+    if ends[0] >= ends[1]:
+        raise BadRequest(f"from={ends[0]} is not before to={ends[1]}: give a range that runs forward.")
+    return ends[0], ends[1]
+
+
+def _range_part(path: str, query: dict[str, str], shown: tuple[int, int], whole: tuple[int, int]) -> RangePart:
+    kept = {key: value for key, value in query.items() if key not in ("from", "to", "after")}
+    from_ns, to_ns = shown
+    width = to_ns - from_ns
+
+    def to(first: int, last: int) -> str:
+        return with_query(path, kept | {"from": str(first), "to": str(max(last, first + 1))})
+
+    return RangePart(
+        from_ns=from_ns,
+        to_ns=to_ns,
+        is_whole=shown == whole,
+        whole_href=with_query(path, kept),
+        wider_href=to(from_ns - width // 2, to_ns + width // 2),
+        narrower_href=to(from_ns + width // 4, to_ns - width // 4),
+        earlier_href=to(from_ns - width // 2, to_ns - width // 2),
+        later_href=to(from_ns + width // 2, to_ns + width // 2),
+        kept=kept,
+    )
+
+
+def _figure(trace: OpenTrace, head: SocketHead, known: Known | None, shown: tuple[int, int]) -> Figure:
+    phases = known.phases if known is not None else socket_phases(trace.db, head)
+    losses = [(loss.first_ns, loss.last_ns, loss.text) for loss in trace.head.losses if loss.first_ns is not None]
+    return socket_timeline_figure(timeline(trace.db, head.n, *shown), phases, losses)
+
+
+def _chart_words(head: SocketHead, shown: tuple[int, int]) -> str:
+    """What the chart shows, for those who do not see it."""
+    return (
+        f"Timeline of socket {head.link} from {fmt.time(shown[0])} to {fmt.time(shown[1])}: its life, operations from posted to "
+        "completed, errors, aborts and other moments, bytes sent and received so far. The tables below say the same."
+    )
+
+
+def _peer_chart(trace: OpenTrace, head: SocketHead, shown: tuple[int, int]) -> dict[str, Any]:  # Any: a figure and a path
+    if head.loopback_peer is None:
+        return {}
+    peer = find_socket(trace.db, parse_socket(head.loopback_peer))
+    if peer is None:
+        return {}
+    return {
+        "peer_chart": _figure(trace, peer, None, shown),
+        "peer_chart_href": trace.urls("socket_timeline", trace_key=trace.key, socket=peer.link),
+    }
+
+
+def _operations(trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int]) -> Listing:
+    query = {"endpoint": head.link, "from": str(shown[0]), "to": str(shown[1])}
+    where = parse_conditions(operation_queries.FILTERS, query)
+    order = parse_order(operation_queries.SORTS, None)
+    rows, _ = operation_queries.operations_page(trace.db, Asked(where, order, None, OPERATIONS_SHOWN))
+    columns = [c for c in OPERATION_COLUMNS if c.key != "peer" or head.is_datagram]
+    return plain_listing("operations", path, columns, rows)
+
+
+def _events(request: Request, trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int]) -> EventsPart:
+    query = request.query_params
+    kinds = tuple(kind for kind in query.getlist("kind") if kind)
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise BadRequest(f"kind={unknown[0]}: one of {', '.join(KINDS)}.")
+    try:
+        text = parse_text(query.get("text", "").strip())[:200]
+    except ValueError as error:
+        raise BadRequest(f"text: {error}") from error
+    after = Position.parse(query["after"]) if query.get("after") else None
+    found = socket_events(
+        trace.db,
+        head.n,
+        from_ns=shown[0],
+        to_ns=shown[1],
+        closed_ns=head.closed_ns,
+        kinds=kinds,
+        text=text,
+        after=after,
+        limit=EVENTS_SHOWN,
+    )
+    kept = {key: value for key, value in query.items() if key != "after"}
+    return EventsPart(
+        rows=found.rows,
+        kinds=kinds,
+        text=text,
+        next_href=with_query(path, kept | {"after": str(found.next)}) + "#events" if found.next else None,
+        first_href=with_query(path, kept) + "#events" if after else None,
+        stopped_ns=found.stopped_ns,
+    )
