@@ -5,13 +5,14 @@ Nothing outside this module relies on SQLite.
 
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.pool import NullPool
 
-from collector.errors import StoreError, StoreFull, StoreLocked, StoreSlow
+from collector.errors import CollectCancelled, StoreError, StoreFull, StoreLocked, StoreSlow, TraceError
 
 __all__ = [
     "bulk_engine",
@@ -70,17 +71,20 @@ def writing_engine(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Engine:
     return engine
 
 
-def bulk_engine(path: Path, *, page_limit: int | None = None) -> Engine:
+def bulk_engine(path: Path, *, should_cancel: Callable[[], bool] | None = None, page_limit: int | None = None) -> Engine:
     """An engine that fills a file which nobody else sees and which is thrown away when anything fails.
 
-    No journal and no waiting for the disk: `settle` makes the finished file safe. `page_limit` bounds the file's size in pages.
+    No journal and no waiting for the disk: the caller makes the finished file safe. Once `should_cancel` says so, a running statement ends
+    with CollectCancelled. `page_limit` bounds the file's size in pages.
     """
-    engine = _engine(path, f"{path.absolute().as_uri()}?mode=rwc", BUSY_SECONDS)
+    engine = _engine(path, f"{path.absolute().as_uri()}?mode=rwc", BUSY_SECONDS, _cancelled)
 
     @event.listens_for(engine, "connect")
     def connected(dbapi: sqlite3.Connection, _record: object) -> None:
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -65536", "threads = 2"):
             dbapi.execute(f"PRAGMA {pragma}")
+        if should_cancel is not None:
+            dbapi.set_progress_handler(should_cancel, _STEPS_BETWEEN_LOOKS)
         if page_limit is not None:
             dbapi.execute(f"PRAGMA max_page_count = {int(page_limit)}")
 
@@ -120,7 +124,15 @@ def json_object(**members: str) -> str:
     return f"json_patch('{{}}', json_object({pairs}))"
 
 
-def _engine(path: Path, uri: str, busy_seconds: float) -> Engine:
+def _too_slow() -> TraceError:
+    return StoreSlow("This question takes too long. Narrow the time range or filter by process, socket or heap.")
+
+
+def _cancelled() -> TraceError:
+    return CollectCancelled("Cancelled. Nothing was stored.")
+
+
+def _engine(path: Path, uri: str, busy_seconds: float, interrupted: Callable[[], TraceError] = _too_slow) -> Engine:
     def connect() -> sqlite3.Connection:
         # isolation_level None: transactions begin where we say so. check_same_thread: a request may move between pool threads.
         return sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
@@ -129,14 +141,14 @@ def _engine(path: Path, uri: str, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "handle_error")
     def failed(context: ExceptionContext) -> None:
-        error = _named(context.original_exception, path)
+        error = _named(context.original_exception, path, interrupted)
         if error is not None:
             raise error from context.original_exception
 
     return engine
 
 
-def _named(error: BaseException, path: Path) -> StoreError | None:
+def _named(error: BaseException, path: Path, interrupted: Callable[[], TraceError]) -> TraceError | None:
     """Our word for an error of SQLite, None for what only our own fault can cause."""
     if not isinstance(error, sqlite3.Error):
         return None
@@ -146,7 +158,7 @@ def _named(error: BaseException, path: Path) -> StoreError | None:
     if code in _BUSY:
         return StoreLocked(f"{path}: another program holds this database. Close it and try again.")
     if code == sqlite3.SQLITE_INTERRUPT:
-        return StoreSlow("This question takes too long. Narrow the time range or filter by process, socket or heap.")
+        return interrupted()
     if code in _NOT_OURS:
         return StoreError(
             f"{path}: this is not a database of sockscope, or it is damaged ({error}). Delete it and collect the trace again."

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -23,17 +24,20 @@ _INSERTS = {table: dialects.insert_sql(table, len(columns)) for table, columns i
 class TraceWriter:
     """The unfinished file of one trace; a context manager that throws the file away unless `finish` was called.
 
-    Whoever makes one holds the trace's lock. `page_limit` bounds the file (pages of 4,096 bytes), for tests of a full disk.
+    Whoever makes one holds the trace's lock. Once `should_cancel` says so, a running statement ends with CollectCancelled.
+    `page_limit` bounds the file (pages of 4,096 bytes), for tests of a full disk.
     """
 
-    def __init__(self, folder: TraceFolder, key: str, *, page_limit: int | None = None) -> None:
+    def __init__(
+        self, folder: TraceFolder, key: str, *, should_cancel: Callable[[], bool] | None = None, page_limit: int | None = None
+    ) -> None:
         self.part = folder.part_path(key)
         self.target = folder.trace_path(key)
         self.counts: dict[str, int] = dict.fromkeys(ROW_COLUMNS, 0)
         """Rows written so far by table."""
-        self._finished = False
+        self._finished = self._indexed = False
         _remove(self.part)
-        self._engine = dialects.bulk_engine(self.part, page_limit=page_limit)
+        self._engine = dialects.bulk_engine(self.part, should_cancel=should_cancel, page_limit=page_limit)
         try:
             self.connection: Connection = self._engine.connect()
             """The one connection to the unfinished file; finishing passes read through it."""
@@ -64,12 +68,19 @@ class TraceWriter:
                     self.connection.exec_driver_sql(_INSERTS[table], lines)
                     self.counts[table] += len(lines)
 
-    def finish(self) -> None:
-        """Indexes, views, statistics, check, and the rename that makes the trace visible. Raises StoreFull, StoreError."""
+    def index(self) -> None:
+        """Make the indexes, once the large tables are filled. Raises StoreFull, StoreError."""
         with self._transaction():
             create_indexes(self.connection)
-            create_views(self.connection)
             dialects.settle(self.connection)
+        self._indexed = True
+
+    def finish(self) -> None:
+        """Indexes if there are none yet, views, check, and the rename that makes the trace visible. Raises StoreFull, StoreError."""
+        if not self._indexed:
+            self.index()
+        with self._transaction():
+            create_views(self.connection)
         dialects.check_file(self.connection, self.part)
         self._close()
         try:

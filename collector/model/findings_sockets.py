@@ -1,0 +1,220 @@
+"""Findings on how sockets are kept: never closed, requests that never complete, calls that keep failing."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import and_, case, distinct, exists, func, literal, or_, select
+
+from collector import words
+from collector.afdcodes import STATUS_WOULD_BLOCK
+from collector.model.finding import CERTAIN, HIGH, LOW, MAX_PER_RULE, MEDIUM, About, Finding, between, counted, said, span, status_text
+from collector.store.tables import abort, address, operation, socket, socket_event
+
+__all__ = ["half_closed", "never_completed", "repeated_errors", "unclosed"]
+
+_KIND = words.OPERATION_KINDS.index
+_OUTCOME = words.OUTCOMES.index
+_SENDS = tuple(_KIND(kind) for kind in ("send", "sendto", "sendmsg"))
+_RECEIVES = tuple(_KIND(kind) for kind in ("recv", "recvfrom", "recvmsg"))
+_CONNECT = _KIND("connect")
+
+MIN_UNCLOSED = 10
+HALF_CLOSED_NS = 5_000_000_000
+LONG_SEND_NS = 1_000_000_000
+LONG_CONNECT_NS = 3_000_000_000
+LONG_RECEIVE_NS = 10_000_000_000
+MIN_REPEATED = 10
+PEER_FINISHED = (41, 3006)
+"""Events by which the transport says that the peer sends no more."""
+
+
+def unclosed(about: About) -> Iterator[Finding]:
+    """Q05: connections opened in the trace to one address and still open at its end, most of those that were opened."""
+    s, r = socket.c, address.c
+    is_open = case((s.closed_ns.is_(None) & (s.end == "open_at_end"), 1), else_=0)
+    query = (
+        select(
+            s.process_n,
+            r.text.label("remote"),
+            func.count().label("opened"),
+            func.sum(is_open).label("times"),
+            func.min(s.created_ns).label("t_ns"),
+        )
+        .join_from(socket, address, (r.trace_id == s.trace_id) & (r.n == s.remote_n))
+        .where(s.create_seen, s.connections > 0, ~s.listener)
+        .group_by(s.process_n, r.text)
+        .having(and_(func.sum(is_open) >= MIN_UNCLOSED, func.sum(is_open) * 2 >= func.count()))
+        .order_by(func.sum(is_open).desc())
+        .limit(MAX_PER_RULE)
+    )
+    for row in about.rows(query):
+        who = about.process(row.process_n).label
+        yield Finding(
+            "unclosed_sockets",
+            HIGH if row.times >= 100 else MEDIUM,
+            row.times,
+            row.process_n,
+            None,
+            row.t_ns,
+            f"{who} opened {counted(row.times, 'connection')} to {row.remote} and closed none of them"
+            if row.times == row.opened
+            else f"{who} left {row.times:,} of {row.opened:,} connections to {row.remote} open",
+            said(
+                f"They were opened from {span(row.t_ns)} on and are still open when the trace ends at {span(about.end_ns)}.",
+                about.doubt("no close was recorded; a pool may keep them on purpose", "closes may be among them"),
+                "Next: see the stack that creates them, and who should close them.",
+            ),
+            about.certainty(),
+            about.link("sockets", row.process_n),
+            "Q05",
+        )
+
+
+def half_closed(about: About) -> Iterator[Finding]:
+    """Q05: the peer has finished and the program has not closed: what TCP calls CLOSE_WAIT."""
+    e, s = socket_event.c, socket.c
+    finished = (
+        select(e.trace_id, e.socket_n, func.min(e.t_ns).label("t_ns"))
+        .where(e.event.in_(PEER_FINISHED), e.socket_n.is_not(None), func.coalesce(e.status, 0) < 0xC0000000)
+        .group_by(e.trace_id, e.socket_n)
+        .subquery()
+    )
+    a = abort.c
+    was_aborted = exists().where(a.trace_id == s.trace_id, a.socket_n == s.n, a.t_ns <= finished.c.t_ns + HALF_CLOSED_NS)
+    waited = func.coalesce(s.closed_ns, literal(about.end_ns)) - finished.c.t_ns
+    query = (
+        select(
+            s.process_n,
+            func.count().label("times"),
+            func.min(s.n).label("socket_n"),
+            func.min(finished.c.t_ns).label("t_ns"),
+            func.max(waited).label("longest"),
+            func.sum(case((s.closed_ns.is_(None), 1), else_=0)).label("open"),
+        )
+        .join_from(finished, socket, (s.trace_id == finished.c.trace_id) & (s.n == finished.c.socket_n))
+        .where(s.end != "ended_by_exit", waited >= HALF_CLOSED_NS)
+        .where(~was_aborted)
+        .group_by(s.process_n)
+        .order_by(func.count().desc())
+        .limit(MAX_PER_RULE)
+    )
+    for row in about.rows(query):
+        who = about.process(row.process_n).label
+        yield Finding(
+            "half_closed",
+            MEDIUM if row.times < 20 else HIGH,
+            row.times,
+            row.process_n,
+            row.socket_n if row.times == 1 else None,
+            row.t_ns,
+            f"The peer has finished {counted(row.times, 'connection')} that {who} keeps",
+            said(
+                f"After the peer's disconnect the socket stayed open for up to {span(row.longest)};",
+                f"{row.open:,} of them are open when the trace ends.",
+                "This is what netstat shows as CLOSE_WAIT.",
+                about.doubt("the disconnect was indicated and no close followed in that time", "closes may be among them"),
+                "Next: see whether the program reads the end of the stream and closes.",
+            ),
+            about.certainty(),
+            about.link("sockets", row.process_n, row.socket_n if row.times == 1 else None),
+            "Q05",
+        )
+
+
+def never_completed(about: About) -> Iterator[Finding]:
+    """Q04: requests in flight for long when the trace ends. A receive waits for its peer, so it takes longer to be worth a look."""
+    o, s = operation.c, socket.c
+    age = literal(about.end_ns) - o.posted_ns
+    sort = case((o.kind.in_(_SENDS), 0), (o.kind == _CONNECT, 1), else_=2)
+    query = (
+        select(
+            s.process_n,
+            sort.label("sort"),
+            func.count().label("times"),
+            func.count(distinct(o.socket_n)).label("sockets"),
+            func.min(o.socket_n).label("socket_n"),
+            func.min(o.posted_ns).label("t_ns"),
+        )
+        .join_from(operation, socket, (s.trace_id == o.trace_id) & (s.n == o.socket_n))
+        .where(
+            o.outcome == _OUTCOME("in_flight"),
+            or_(
+                o.kind.in_(_SENDS) & (age >= LONG_SEND_NS),
+                (o.kind == _CONNECT) & (age >= LONG_CONNECT_NS),
+                o.kind.in_(_RECEIVES) & (age >= LONG_RECEIVE_NS),
+            ),
+        )
+        .group_by(s.process_n, sort)
+        .order_by(func.count().desc())
+        .limit(MAX_PER_RULE)
+    )
+    for row in about.rows(query):
+        noun = ("send", "connect", "receive")[row.sort]
+        who = about.process(row.process_n).label
+        next_step = (
+            "Next: see whether the peer reads, and the send buffer in force.",
+            "Next: see whether the other end answers at all.",
+            "A receive waits for its peer, which may be as wished. Next: see the last traffic on these sockets.",
+        )[row.sort]
+        yield Finding(
+            "never_completed",
+            (MEDIUM, MEDIUM, LOW)[row.sort],
+            row.times,
+            row.process_n,
+            row.socket_n if row.sockets == 1 else None,
+            row.t_ns,
+            f"{counted(row.times, noun)} of {who} {'has' if row.times == 1 else 'have'} not completed when the trace ends",
+            said(
+                f"The oldest was posted at {span(row.t_ns)} and waits for {span(about.end_ns - row.t_ns)};",
+                f"{counted(row.sockets, 'socket')} in all.",
+                about.doubt("no completion was recorded", "the completion may be among them"),
+                next_step,
+            ),
+            about.certainty(),
+            about.link("operations", row.process_n, row.socket_n if row.sockets == 1 else None),
+            "Q04",
+        )
+
+
+def repeated_errors(about: About) -> Iterator[Finding]:
+    """Q23: the same failure again and again, by process, call and status. Connects and datagram resets have rules of their own."""
+    o, s = operation.c, socket.c
+    status = func.coalesce(o.status, 0)
+    query = (
+        select(
+            s.process_n,
+            o.kind,
+            status.label("status"),
+            func.count().label("times"),
+            func.count(distinct(o.socket_n)).label("sockets"),
+            func.min(o.socket_n).label("socket_n"),
+            func.min(func.coalesce(o.completed_ns, o.posted_ns)).label("t_ns"),
+            func.max(func.coalesce(o.completed_ns, o.posted_ns)).label("last_ns"),
+        )
+        .join_from(operation, socket, (s.trace_id == o.trace_id) & (s.n == o.socket_n))
+        .where(o.outcome.in_((_OUTCOME("failed"), _OUTCOME("rejected"))), status != STATUS_WOULD_BLOCK, o.kind != _CONNECT)
+        .group_by(s.process_n, o.kind, status)
+        .having(func.count() >= MIN_REPEATED)
+        .order_by(func.count().desc())
+        .limit(MAX_PER_RULE)
+    )
+    for row in about.rows(query):
+        who = about.process(row.process_n).label
+        kind = words.OPERATION_KINDS[row.kind]
+        lasted = row.last_ns - row.t_ns
+        rate = f", {row.times * 10**9 / lasted:,.1f} a second" if lasted >= 10**9 else ""
+        yield Finding(
+            "repeated_errors",
+            MEDIUM,
+            row.times,
+            row.process_n,
+            row.socket_n if row.sockets == 1 else None,
+            row.t_ns,
+            f"{who}: {kind} fails {counted(row.times, 'time')} with {status_text(row.status)}",
+            said(
+                f"That was {between(row.t_ns, row.last_ns)}, on {counted(row.sockets, 'socket')}{rate}. Certain: the status was recorded.",
+                "Next: see whether the program goes on calling a connection that has ended.",
+            ),
+            CERTAIN,
+            about.link("operations", row.process_n, row.socket_n if row.sockets == 1 else None),
+            "Q23",
+        )

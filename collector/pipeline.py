@@ -1,0 +1,336 @@
+"""Imports one trace: the only place where the stages meet."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import PackageNotFoundError, version
+from uuid import UUID
+
+from collector.clock import filetime_to_datetime
+from collector.decoder import Decoder, Tally, VersionKey
+from collector.errors import CollectCancelled, Problem, Severity, StoreError, TraceError
+from collector.inventory import Inventory
+from collector.model.findings import Finding, findings
+from collector.model.heap_rollups import heap_rollups
+from collector.model.heaps import Heaps
+from collector.model.kept import KeptRecords
+from collector.model.processes import Processes
+from collector.model.rollups import socket_rollups
+from collector.model.rows import Row, Rows, rows_of
+from collector.model.sockets import Sockets
+from collector.model.stacks import Stacks
+from collector.problems import Misread, ProblemRow, Seen, decoding_problems, inventory_problems, problem_rows
+from collector.raw import Reader
+from collector.readers import reader_for
+from collector.source import Source
+from collector.store import locks
+from collector.store.catalog import Catalog, FindingCopy, ProblemCopy, now_utc
+from collector.store.engine import TraceFolder
+from collector.store.tables import ROW_COLUMNS
+from collector.store.writer import TraceWriter
+
+try:
+    from collector.model.heap_io import join_buffers
+except ImportError:
+
+    def join_buffers(*_: object) -> Rows:
+        return {}
+
+
+__all__ = ["ImportReport", "Progress", "import_trace", "trace_key"]
+
+_KEY_DIGITS = 12
+_PIECE = 1 << 22
+_SECONDS_BETWEEN_NOTES = 1.0
+_LATEST_END_NS = 7 * 86_400 * 10**9
+"""A header may put the end of the session this long behind its last record; later is a damaged header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an import has come. `stage` is reading, joining, indexing or checking; bytes count only while reading."""
+
+    stage: str
+    bytes_done: int
+    bytes_total: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import stored."""
+
+    key: str
+    name: str
+    counts: dict[str, int]
+    """Rows by table; `records` is the number of records in the file."""
+    problems: list[ProblemRow]
+    findings: list[FindingCopy]
+    seconds: float
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether records were lost or damaged, so that answers may be wrong without saying so everywhere."""
+        return any(p.severity in (Severity.DATA_LOSS, Severity.DAMAGE) for p in self.problems)
+
+
+def ignore(progress: Progress) -> None:
+    """Takes progress and does nothing with it."""
+
+
+def never() -> bool:
+    """Never cancels."""
+    return False
+
+
+def import_trace(
+    source: Source,
+    folder: TraceFolder,
+    on_progress: Callable[[Progress], None] = ignore,
+    should_cancel: Callable[[], bool] = never,
+    *,
+    keep: bool = False,
+    name: str | None = None,
+) -> ImportReport:
+    """Read one trace and store its model under its key; an older trace of the same key is replaced when the new one is complete.
+
+    Args:
+        should_cancel: asked between windows and during long statements; once true, CollectCancelled is raised and nothing is stored.
+        keep: refuse when the trace is there already.
+        name: shown instead of the file's name.
+
+    Raises: SourceError, FormatError, CollectCancelled, StoreError and what is below them; then the folder is as it was before.
+    """
+    started = time.monotonic()
+    reader = reader_for(source)
+    key = trace_key(source, should_cancel)
+    catalog = Catalog(folder)
+    catalog.settle()
+    if keep and folder.has_trace(key):
+        raise StoreError(f"{source.name}: this file is collected already, as {key}. Leave out --keep to collect it again.")
+    with locks.held(catalog.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
+        catalog.begin(key, name=name or source.name, path=str(source.path.absolute()), size_bytes=source.size, version=program_version())
+        try:
+            with TraceWriter(folder, key, should_cancel=should_cancel) as writer:
+                job = _Import(reader, writer, catalog, key, on_progress, should_cancel)
+                report = job.run(name or source.name, started)
+        except TraceError as error:
+            catalog.interrupt(key, str(error))
+            raise
+        except BaseException as error:
+            catalog.interrupt(key, f"The collector failed: {type(error).__name__}.")
+            raise
+    return report
+
+
+def trace_key(source: Source, should_cancel: Callable[[], bool] = never) -> str:
+    """The key of a trace: the first 12 hex digits of the SHA-256 of its bytes. Raises SourceError, CollectCancelled."""
+    digest = hashlib.sha256()
+    for offset in range(0, source.size, _PIECE):
+        if should_cancel():
+            raise CollectCancelled(f"{source.name}: cancelled. Nothing was stored.")
+        digest.update(source.read_at(offset, min(_PIECE, source.size - offset)))
+    return digest.hexdigest()[:_KEY_DIGITS]
+
+
+def program_version() -> str:
+    """The version of this program, as installed."""
+    try:
+        return version("sockscope")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+class _Import:
+    """One run of the stages over one trace."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        writer: TraceWriter,
+        catalog: Catalog,
+        key: str,
+        on_progress: Callable[[Progress], None],
+        should_cancel: Callable[[], bool],
+    ) -> None:
+        self.reader, self.writer, self.catalog, self.key = reader, writer, catalog, key
+        self.on_progress, self.should_cancel = on_progress, should_cancel
+        header, clock, losses = reader.header, reader.header.clock, reader.losses
+        self.clock = clock
+        self.decoder = Decoder(header=header)
+        self.inventory = Inventory(clock)
+        self.kept = KeptRecords()
+        self.processes = Processes(clock)
+        self.stacks = Stacks(self.processes, clock)
+        self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
+        self.heaps = Heaps(self.processes, self.stacks, clock, losses, header)
+        self.records = 0
+        self.first_ns = self.last_ns = 0
+        self.collected_utc = now_utc()
+        self._noted = time.monotonic()
+
+    def run(self, name: str, started: float) -> ImportReport:
+        """All stages in their order; returns when the trace is in place."""
+        self.read()
+        self.join()
+        problems = self.find_problems()
+        self.tell("indexing")
+        self.writer.index()
+        found = self.find_findings()
+        trace = self.describe(name)
+        self.writer.write({"trace": rows_of("trace", {k: [v] for k, v in trace.items()}, count=1)})
+        self.tell("checking")
+        self.writer.finish()
+        counts = self.writer.counts | {"records": self.records}
+        copies = [FindingCopy(f.kind, f.severity, f.count, f.title, f.link) for f in found]
+        entry = {column: trace[column] for column in ("start_utc", "end_ns", "records", "events_lost", "buffers_lost", "collector_version")}
+        entry |= self.totals() | {"bytes_done": None, "bytes_total": None, "collected_utc": self.collected_utc, "name": name}
+        self.catalog.complete(self.key, entry, [_copy(p) for p in problems], copies)
+        return ImportReport(self.key, name, counts, problems, copies, time.monotonic() - started)
+
+    def read(self) -> None:
+        """Windows → rows."""
+        for raw in self.reader.windows():
+            batch = self.decoder.decode(raw, self.clock)
+            self.inventory.add(batch)
+            if not self.records:
+                self.first_ns = int(batch.ns[0])
+            self.records += len(raw)
+            self.last_ns = int(batch.ns[-1])
+            self.writer.write(self.kept.advance(batch))
+            for model in (self.processes, self.stacks, self.sockets, self.heaps):
+                self.writer.write(model.advance(batch))
+            self.tell("reading")
+        for model in (self.processes, self.stacks, self.sockets, self.heaps):
+            self.writer.write(model.finish())
+            self.tell("reading")
+
+    def join(self) -> None:
+        """The passes over the unfinished file, for what can be said only once all rows are there."""
+        connection = self.writer.connection
+        passes: Iterable[Iterable[Rows]] = (
+            (join_buffers(connection, self.clock, self.reader.losses) for _ in range(1)),
+            socket_rollups(connection, first_ns=self.first_ns),
+            heap_rollups(connection),
+        )
+        for one in passes:
+            for rows in one:
+                self.writer.write(rows)
+                self.tell("joining")
+
+    def find_problems(self) -> list[ProblemRow]:
+        """What limits the answers, of all stages; stored, and handed back."""
+        counted = self.inventory.rows()
+        self.writer.write({"event_count": counted})
+        decoder = self.decoder
+        problems: list[Problem] = [
+            *self.reader.problems,
+            *decoding_problems(
+                damaged=_misread(decoder.damaged),
+                unknown=_misread(decoder.unknown),
+                newer=_misread(decoder.newer),
+                longer=_misread(decoder.trailing),
+                kept=self.kept.kept,
+                left_out=self.kept.left_out,
+            ),
+            *self.sockets.problems,
+            *self.heaps.problems,
+            *inventory_problems(_seen(counted), has_stacks=self.writer.counts["stack"] > 0),
+        ]
+        rows = problem_rows(problems, self.clock)
+        names = [f.name for f in fields(ProblemRow)]
+        columns = {name: [getattr(row, name) for row in rows] for name in names}
+        self.writer.write({"problem": rows_of("problem", {"n": range(1, len(rows) + 1), **columns}, count=len(rows))})
+        return rows
+
+    def find_findings(self) -> list[Finding]:
+        """What the program did that is worth a look; stored, and handed back."""
+        found = findings(self.writer.connection, end_ns=self.end_ns(), has_losses=self.has_losses())
+        names = [f.name for f in fields(Finding)]
+        columns = {name: [getattr(finding, name) for finding in found] for name in names}
+        self.writer.write({"finding": rows_of("finding", {"n": range(1, len(found) + 1), **columns}, count=len(found))})
+        return found
+
+    def describe(self, name: str) -> dict[str, object]:
+        """The row of the table `trace`."""
+        header, start = self.reader.header, self.clock.start_utc()
+        shape = {k: v for k, v in asdict(header).items() if k != "clock"} | {"start_filetime": self.clock.start_filetime}
+        return {
+            "n": 1,
+            "key": self.key,
+            "name": name,
+            "state": "complete",
+            "start_utc": start.isoformat().replace("+00:00", "Z") if start else None,
+            "end_ns": self.end_ns(),
+            "clock": str(self.clock.kind),
+            "ticks_per_second": self.clock.ticks_per_second,
+            "start_ticks": self.clock.start_ticks,
+            "pointer_size": header.pointer_size,
+            "processors": header.processors,
+            "os_build": header.os_version,
+            "records": self.records,
+            "events_lost": header.events_lost,
+            "buffers_lost": header.buffers_lost,
+            "collected_utc": self.collected_utc,
+            "collector_version": program_version(),
+            "header": json.dumps(shape),
+        }
+
+    def end_ns(self) -> int:
+        """The last record, or the end that the header states when that is later and can be right."""
+        header, start = self.reader.header, self.clock.start_filetime
+        if filetime_to_datetime(header.end_filetime) is None or filetime_to_datetime(start) is None:
+            return self.last_ns
+        stated = (header.end_filetime - start) * 100
+        return stated if self.last_ns < stated <= self.last_ns + _LATEST_END_NS else self.last_ns
+
+    def has_losses(self) -> bool:
+        return self.reader.losses.is_everywhere or bool(self.reader.losses.spans)
+
+    def totals(self) -> dict[str, int]:
+        """Columns of the catalog's entry."""
+        counts = self.writer.counts
+        nouns = {"processes": "process", "sockets": "socket", "operations": "operation", "allocations": "allocation"}
+        return {"records": self.records} | {column: counts[table] for column, table in nouns.items()}
+
+    def tell(self, stage: str) -> None:
+        """Report progress, to the caller every time and to the catalog once a second. Raises CollectCancelled."""
+        if self.should_cancel():
+            raise CollectCancelled("Cancelled. Nothing was stored.")
+        reader = self.reader
+        self.on_progress(Progress(stage, reader.bytes_done, reader.bytes_total, self.records))
+        if time.monotonic() - self._noted >= _SECONDS_BETWEEN_NOTES:
+            self._noted = time.monotonic()
+            self.catalog.progress(self.key, bytes_done=reader.bytes_done, bytes_total=reader.bytes_total, counts=self.totals())
+            self.catalog.known_so_far(self.key, [_copy(row) for row in problem_rows(reader.problems, self.clock)])
+
+
+def _copy(row: ProblemRow) -> ProblemCopy:
+    return ProblemCopy(*(getattr(row, f.name) for f in fields(ProblemCopy)))
+
+
+def _misread(tallies: Mapping[VersionKey, Tally]) -> list[Misread]:
+    """The decoder's counts with the names that a user can look up."""
+    return [
+        Misread(
+            f"{key.provider} {'opcode' if key.is_classic else 'id'} {key.number} version {number}",
+            t.count,
+            t.first_ticks,
+            t.last_ticks,
+            t.place,
+        )
+        for (key, number), t in tallies.items()
+    ]
+
+
+def _seen(counted: list[Row]) -> Seen:
+    """Records by provider and number, from the rows of `event_count`."""
+    at = {name: i for i, name in enumerate(ROW_COLUMNS["event_count"])}
+    seen: dict[tuple[UUID, int], int] = {}
+    for row in counted:
+        number = row[at["event_id"]] if row[at["event_id"]] is not None else row[at["opcode"]]
+        identity = (UUID(str(row[at["provider"]])), int(str(number or 0)))
+        seen[identity] = seen.get(identity, 0) + int(str(row[at["count"]]))
+    return seen
