@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from collector.etlwriter.payloads import Value
-from tests.build.afd_events import BY_AFD, DATAGRAM, INTERNAL, TRANSPORT, Where, socket_event
+from tests.build.afd_events import BY_AFD, DATAGRAM, INTERNAL, TRANSPORT, Where, Who, socket_event
 from tests.build.afd_transfers import (
     BUFFER,
     KERNEL_BUFFER,
@@ -22,6 +22,7 @@ __all__ = [
     "BUFFER",
     "KERNEL_BUFFER",
     "Where",
+    "Who",
     "abort",
     "accept",
     "accept_ex",

@@ -6,20 +6,25 @@ from collector.etlwriter.events import HeaderValues, activity_of, afd_keyword, s
 from collector.etlwriter.payloads import Value
 from tests.build.events import ENDPOINT, PID, PROCESS, TID, Event
 
-__all__ = ["BY_AFD", "DATAGRAM", "INTERNAL", "TRANSPORT", "Where", "socket_event"]
+__all__ = ["BY_AFD", "DATAGRAM", "INTERNAL", "TRANSPORT", "Where", "Who", "socket_event"]
 
 DATAGRAM = 2
 
 INTERNAL, TRANSPORT, BY_AFD = 2, 3, 4
 
 
-class Where(TypedDict, total=False):
-    """Whose event it is, and how its header looks."""
+class Who(TypedDict, total=False):
+    """Whose event it is, and who the header says it is."""
 
     endpoint: int
     process: int
     pid: int
     tid: int
+
+
+class Where(Who, total=False):
+    """Who, and how the header looks."""
+
     location: int
     is_datagram: bool
     is_fast: bool

@@ -1,10 +1,11 @@
 """Builders of the documented socket events (ids 1 to 41)."""
 
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from collector.etlwriter.addresses import split_address
 from collector.etlwriter.events import HeaderValues, afd_keyword, schema_of
 from collector.etlwriter.payloads import Value
+from tests.build.afd_events import Who
 from tests.build.events import ENDPOINT, PID, PROCESS, TID, Event
 
 __all__ = [
@@ -34,13 +35,9 @@ __all__ = [
 BUFFER = 0x2A_0000
 
 
-class Where(TypedDict, total=False):
-    """Whose event it is."""
+class Where(Who, total=False):
+    """Whose event it is, and its stack."""
 
-    endpoint: int
-    process: int
-    pid: int
-    tid: int
     stack: tuple[int, ...]
 
 
