@@ -13,6 +13,7 @@ from collector.decoder import Decoder, Tally, VersionKey
 from collector.errors import CollectCancelled, Problem, Severity, StoreError, TraceError
 from collector.inventory import Inventory
 from collector.model.findings import Finding, findings
+from collector.model.heap_io import join_buffers
 from collector.model.heap_rollups import heap_rollups
 from collector.model.heaps import Heaps
 from collector.model.kept import KeptRecords
@@ -30,14 +31,6 @@ from collector.store.catalog import Catalog, FindingCopy, ProblemCopy, now_utc
 from collector.store.engine import TraceFolder
 from collector.store.tables import ROW_COLUMNS
 from collector.store.writer import TraceWriter
-
-try:
-    from collector.model.heap_io import join_buffers
-except ImportError:
-
-    def join_buffers(*_: object) -> Rows:
-        return {}
-
 
 __all__ = ["ImportReport", "Progress", "import_trace", "trace_key"]
 
@@ -211,7 +204,7 @@ class _Import:
         """The passes over the unfinished file, for what can be said only once all rows are there."""
         connection = self.writer.connection
         passes: Iterable[Iterable[Rows]] = (
-            (join_buffers(connection, self.clock, self.reader.losses) for _ in range(1)),
+            join_buffers(connection, self.clock, self.reader.losses),
             socket_rollups(connection, first_ns=self.first_ns),
             heap_rollups(connection),
         )

@@ -13,6 +13,7 @@ LEAVES = {
     "collector.ntstatus",
     "collector.afdcodes",
     "collector.sockaddr",
+    "collector.recording",
 }
 
 # Each row: what a module (or every module of a package, with a dot at the end) may import besides the leaves and its own package.
@@ -25,6 +26,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.ntstatus": (),
     "collector.afdcodes": (),
     "collector.sockaddr": (),
+    "collector.recording": (),
     "collector.raw": (),
     "collector.source": (),
     "collector.schema": ("collector.raw",),
@@ -61,6 +63,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.etlwriter.": ("collector.schema", "collector.raw", "collector.events."),
     "collector.sample.": ("collector.etlwriter.", "collector.events.", "collector.schema", "collector.raw"),
     "collector.pipeline": ("collector.",),
+    "collector.verbs.": ("collector.",),
     "collector.cli": ("collector.",),
     "app.settings": (),
     "app.format": (),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 from sqlalchemy import Connection, Engine, delete, insert, select, update
 from sqlalchemy.schema import CreateTable
@@ -93,6 +94,13 @@ class Catalog:
         if stored_version(self.engine, folder.catalog_path) != CATALOG_VERSION:
             upgrade_catalog(self.engine, folder.catalog_path)
         check_version(self.engine, folder.catalog_path, CATALOG_VERSION)
+
+    @classmethod
+    def existing(cls, folder: TraceFolder) -> Self:
+        """The catalog of a folder that has one. Raises StoreError for others."""
+        if not folder.has_catalog():
+            raise StoreError(f"{folder.root}: there are no traces here yet. Collect one: sockscope collect FILE.etl")
+        return cls(folder)
 
     # ------------------------------------------------------------------------------------------------ collecting
 

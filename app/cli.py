@@ -1,0 +1,162 @@
+"""The console script: the collector's verbs, and those that need the dashboard. Imports wait until a verb runs, so `--help` is quick."""
+
+import argparse
+import os
+import secrets
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from collector.cli import add_verbs, new_parser, run
+from collector.errors import StoreError, TraceError
+from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from collector.store.engine import TraceFolder
+
+__all__ = ["main"]
+
+TOKEN_VARIABLE = "SOCKSCOPE_TOKEN"
+SAMPLE_NAME = "sample.etl"
+_STOP_SECONDS = 3
+
+SERVE_EXAMPLE = """example:
+  sockscope serve --open
+      shows the traces of the database in the browser, at http://127.0.0.1:8350/ unless --port says otherwise"""
+
+DEMO_EXAMPLE = """example:
+  sockscope demo
+      writes the sample trace, collects it, and serves it; the printed address opens its overview"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit status."""
+    parser, verbs = new_parser()
+    _add_serve(verbs)
+    add_verbs(verbs)
+    _add_demo(verbs)
+    return run(parser, argv)
+
+
+def _add_serve(verbs: Verbs) -> None:
+    parser = new_verb(verbs, "serve", "show the database in the browser", SERVE_EXAMPLE)
+    add_database(parser)
+    _add_server(parser)
+    parser.set_defaults(run=_serve)
+
+
+def _add_demo(verbs: Verbs) -> None:
+    parser = new_verb(verbs, "demo", "make the sample trace, collect it and show it", DEMO_EXAMPLE)
+    parser.add_argument("--no-serve", action="store_true", help="stop when the trace is collected")
+    add_database(parser)
+    _add_server(parser)
+    parser.set_defaults(run=_demo)
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8350, help="port to listen on, 0 for any free one (default: 8350)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument(
+        "--token",
+        help=f"demand this from everybody; default: ${TOKEN_VARIABLE}, and one is made up where other machines can reach the server",
+    )
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name by which the server may be called")
+    parser.add_argument("--root-path", default="", metavar="PATH", help="path under which a proxy shows the server, such as /sockscope")
+
+
+def _serve(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
+    folder = folder_of(args)
+    _bring_up_to_date(folder)
+    return _listen(args, folder, should_cancel)
+
+
+def _demo(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
+    from collector.sample import write_sample
+    from collector.verbs.collect import collect_file, summary
+
+    folder = folder_of(args)
+    folder.make()
+    path = folder.root / SAMPLE_NAME
+    print(f"Writing the sample trace to {path}", file=sys.stderr)
+    try:
+        write_sample(path)
+    except OSError as error:
+        raise StoreError(f"{path}: the sample trace cannot be written ({error.strerror}).") from error
+    report = collect_file(str(path), folder, should_cancel)
+    print(summary(report))
+    if args.no_serve:
+        return 3 if report.is_limited else 0
+    return _listen(args, folder, should_cancel, page=f"t/{report.key}")
+
+
+def _bring_up_to_date(folder: "TraceFolder") -> None:
+    """Settle traces of dead collectors and update databases of older versions; what may not be written is read as it is."""
+    from collector.store.catalog import Catalog
+    from collector.store.migrate import upgrade_trace
+
+    try:
+        Catalog(folder).settle()
+        for key in folder.trace_keys():
+            upgrade_trace(folder, key)
+    except TraceError as error:
+        print(f"sockscope serve: {error}", file=sys.stderr)
+
+
+def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], *, page: str = "") -> int:
+    """Serve until asked to stop."""
+    from app.main import create_app
+    from app.settings import Settings, SettingsError, is_loopback
+
+    token = args.token or os.environ.get(TOKEN_VARIABLE) or (None if is_loopback(args.host) else secrets.token_urlsafe(24))
+    settings = Settings(
+        database=folder.root,
+        host=args.host,
+        port=args.port,
+        token=token,
+        allowed_hosts=tuple(args.allow_host),
+        root_path=args.root_path,
+    )
+    try:
+        app = create_app(settings)
+    except SettingsError as error:
+        print(f"sockscope {args.verb}: {error}", file=sys.stderr)
+        return 2
+    try:
+        listener = socket.create_server((args.host, args.port), family=_family(args.host), backlog=128)
+    except OSError as error:
+        print(
+            f"sockscope {args.verb}: {args.host}:{args.port} cannot be listened on ({error.strerror}). Choose another --port.",
+            file=sys.stderr,
+        )
+        return 1
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{port}{settings.base_path}/{page}" + (f"?token={token}" if token else "")
+    print(f"sockscope is at {address}  (Ctrl+C stops it)", flush=True)
+    if args.open:
+        webbrowser.open(address)
+    _serve_on(app, listener, should_cancel)
+    return 0
+
+
+def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[], bool]) -> None:
+    """Answer on a socket that listens, until Ctrl+C."""
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_STOP_SECONDS, server_header=False)
+    server = uvicorn.Server(config)
+    if not should_cancel():
+        server.run(sockets=[listener])
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""sockscope collect: traces into the database, with progress, problems and a line for each."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from collector.errors import CollectCancelled, Severity, StoreError, TraceError
+from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+
+if TYPE_CHECKING:
+    from collector.pipeline import ImportReport, Progress
+    from collector.store.engine import TraceFolder
+
+__all__ = ["add", "collect_file", "run", "summary"]
+
+EXAMPLE = r"""example:
+  sockscope collect C:\traces\loopback.etl
+      reads the trace, stores its sockets, operations and heap blocks, and prints its key;
+      `sockscope serve` then shows it at /t/KEY
+
+exit status: 0 complete; 3 stored, but with loss or damage; 1 nothing stored; 2 wrong usage"""
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the verb."""
+    parser = new_verb(verbs, "collect", "decode trace files into the database", EXAMPLE)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="an .etl file")
+    parser.add_argument("--name", help="show the trace under this name instead of the file's (one file only)")
+    parser.add_argument("--keep", action="store_true", help="refuse a file that is collected already, instead of replacing its trace")
+    add_database(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
+    """Collect each file; the exit status says whether all, some or none were stored."""
+    if args.name and len(args.files) > 1:
+        print("sockscope collect: --name fits one file only.", file=sys.stderr)
+        return 2
+    folder = folder_of(args)
+    stored, failed, limited = 0, 0, False
+    for file in args.files:
+        try:
+            report = collect_file(file, folder, should_cancel, keep=args.keep, name=args.name)
+        except CollectCancelled as error:
+            print(error, file=sys.stderr)
+            failed += 1
+            break
+        except StoreError:
+            raise  # the folder is the same for the files to come
+        except TraceError as error:
+            print(error, file=sys.stderr)
+            failed += 1
+            continue
+        stored += 1
+        limited |= report.is_limited
+        print(summary(report))
+    if not stored:
+        return 1
+    return 3 if limited or failed else 0
+
+
+def collect_file(
+    file: str, folder: "TraceFolder", should_cancel: Callable[[], bool], *, keep: bool = False, name: str | None = None
+) -> "ImportReport":
+    """Collect one file with a progress bar on stderr, then say there what limits it. Raises TraceError."""
+    from tqdm import tqdm
+
+    from collector.pipeline import import_trace
+    from collector.source import Source
+
+    with (
+        Source.open(file) as source,
+        tqdm(total=source.size, unit="B", unit_scale=True, desc=source.name, leave=False, disable=None) as bar,
+    ):
+
+        def show(progress: "Progress") -> None:
+            bar.set_postfix_str(progress.stage, refresh=False)
+            bar.update(progress.bytes_done - bar.n)
+
+        report = import_trace(source, folder, show, should_cancel, keep=keep, name=name)
+    for problem in report.problems:
+        if problem.severity != Severity.NOTE:
+            print(f"{report.name}: {problem.severity.replace('_', ' ')}: {problem.text}", file=sys.stderr)
+    return report
+
+
+def summary(report: "ImportReport") -> str:
+    """One line for a stored trace."""
+    nouns = (("process", "process", "processes"), ("socket", "socket", "sockets"), ("operation", "operation", "operations"),
+             ("allocation", "allocation", "allocations"), ("finding", "finding", "findings"))  # fmt: skip
+    counts = ", ".join(f"{n:,} {one if n == 1 else many}" for table, one, many in nouns if (n := report.counts[table]) or table == "socket")
+    return f"{report.key}  {report.name}: {report.counts['records']:,} records, {counts} in {report.seconds:.1f} s"

@@ -1,0 +1,50 @@
+"""sockscope list: the traces of the database."""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+
+__all__ = ["add", "run"]
+
+EXAMPLE = """example:
+  sockscope list
+      prints a line for each trace: key, state, start, number of records and sockets, name"""
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the verb."""
+    parser = new_verb(verbs, "list", "list the traces of the database", EXAMPLE)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_database(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
+    """Print the traces, newest first. Raises StoreError."""
+    from collector.store.catalog import Catalog
+
+    folder = folder_of(args)
+    entries = []
+    if folder.has_catalog():
+        catalog = Catalog(folder)
+        catalog.settle()
+        entries = catalog.entries()
+    if args.json:
+        print(json.dumps([asdict(entry) for entry in entries], indent=2))
+        return 0
+    if not entries:
+        print(f"There are no traces in {folder.root}. Collect one: sockscope collect FILE.etl")
+        return 0
+    print(f"{'KEY':<14}{'STATE':<13}{'START (UTC)':<21}{'RECORDS':>12}{'SOCKETS':>10}  NAME")
+    for entry in entries:
+        start = (entry.start_utc or "unknown")[:19].replace("T", " ")
+        state = entry.state
+        if state == "collecting" and entry.bytes_total:
+            state = f"{100 * (entry.bytes_done or 0) // entry.bytes_total} % read"
+        records, sockets = (f"{n:,}" if n is not None else "" for n in (entry.records, entry.sockets))
+        message = f" ({entry.message})" if entry.message else ""
+        print(f"{entry.key:<14}{state:<13}{start:<21}{records:>12}{sockets:>10}  {entry.label or entry.name}{message}")
+    return 0
