@@ -143,8 +143,9 @@ class PlainReplay:
         frees = np.flatnonzero((kind == FREED) & ~lone)
         ended = slots[block[frees]]
         self._end(ended, row[frees], tid[frees])
-        self._label(touches, chosen, kind, slots[block])
-        self._settle_places(place, kind, slots[block], generation, is_first, lone)
+        slot = np.where(lone, -1, np.append(slots, -1)[block])
+        self._label(touches, chosen, kind, slot)
+        self._settle_places(place, kind, slot, generation, is_first, lone)
 
         self._changes.opened.append(slots[is_new])
         self._changes.end(row[frees], ended)
