@@ -6,10 +6,7 @@ Every function takes a stored value and returns text; None (what the data does n
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
-try:  # the table of status names lands with the event declarations
-    from collector import ntstatus
-except ImportError:
-    ntstatus = None  # type: ignore[assignment]
+from collector.ntstatus import name_of, winsock_of
 
 __all__ = [
     "FILTERS",
@@ -200,18 +197,16 @@ def iso_utc(stored: str | None) -> str:
 
 def status_name(value: int | None) -> str | None:
     """The name of a status, None for one without."""
-    return None if value is None or ntstatus is None else ntstatus.name_of(value & 0xFFFF_FFFF)
+    return None if value is None else name_of(value & 0xFFFF_FFFF)
 
 
 def status(value: int | None) -> str:
-    """A status in all its spellings: `STATUS_CONNECTION_RESET 0xc000020d · WSAECONNRESET 10054`."""
+    """A status in all its spellings: `STATUS_CONNECTION_RESET 0xC000020D · WSAECONNRESET 10054`."""
     if value is None:
         return UNKNOWN
     number = value & 0xFFFF_FFFF
-    if ntstatus is None:
-        return f"{number:#x}"
-    parts = [part for part in (ntstatus.name_of(number), f"{number:#x}") if part]
-    winsock = ntstatus.winsock_of(number)
+    parts = [part for part in (name_of(number), f"0x{number:08X}") if part]
+    winsock = winsock_of(number)
     return " ".join(parts) + (f" · {winsock.name} {winsock.number}" if winsock is not None else "")
 
 

@@ -15,15 +15,55 @@ from app.settings import Settings
 from app.urls import Urls
 
 # The routers, in the order in which their pages are found in the navigation. A new view is a line here and a line in ROUTERS.
-from app.views import overview, traces
+from app.views import (
+    aborts,
+    addresses,
+    allocations,
+    collecting,
+    drops,
+    events,
+    failures,
+    frees,
+    help,
+    listeners,
+    operations,
+    overlaps,
+    overview,
+    polls,
+    ports,
+    processes,
+    search,
+    sockets,
+    stacks,
+    traces,
+    trust,
+)
 from collector.store.engine import TraceFolder
 
 __all__ = ["ROUTERS", "create_app"]
 
 ROUTERS = (
     traces.router,
+    search.router,
+    help.router,
     overview.router,
-)  # fmt: skip
+    trust.router,
+    processes.router,
+    events.router,
+    sockets.router,
+    operations.router,
+    failures.router,
+    aborts.router,
+    overlaps.router,
+    frees.router,
+    listeners.router,
+    ports.router,
+    drops.router,
+    polls.router,
+    allocations.router,
+    stacks.router,
+    addresses.router,
+)
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
@@ -67,6 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     app.mount("/static", KeptFiles(directory=static_folder()), name="static")
     errors.install(app, render.render)
+    collecting.install(app)
     if settings.token is not None:
         app.add_middleware(TokenCheck, token=settings.token, base_path=settings.base_path)
     app.add_middleware(HostCheck, hosts=(*LOCAL_HOSTS, settings.host, *settings.allowed_hosts))

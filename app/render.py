@@ -14,8 +14,10 @@ from starlette.responses import HTMLResponse, Response
 from app import format as fmt
 from app.assets import template_folder
 from app.errors import BadRequest
+from app.glossary import term
 from app.listing import Listing
 from app.page import Page
+from app.sections import SECTIONS
 from app.urls import Urls
 
 __all__ = ["as_json", "csv_text", "environment", "render", "wanted_form"]
@@ -29,7 +31,8 @@ def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(template_folder()), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    made.filters |= fmt.FILTERS
+    made.filters |= fmt.FILTERS | {"term": term}
+    made.globals["sections"] = SECTIONS
     return made
 
 

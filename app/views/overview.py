@@ -5,21 +5,109 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from app.deps import ReadTrace
+from app.answers import ANSWERS, Answer
+from app.deps import OpenTrace, ReadTrace
+from app.errors import NotFound
+from app.format import absolute, duration, iso_utc, plural
+from app.listing import Listing, plain_listing
 from app.page import Page
+from app.queries import coverage as coverage_queries
+from app.queries import findings as finding_queries
+from app.queries import overview as queries
+from app.queries import processes as process_queries
+from app.queries.trace import TraceRow, trace_row
+from app.recording import AREAS, Command
 from app.render import render
+from app.views.processes import COLUMNS as PROCESS_COLUMNS
 
-__all__ = ["OverviewPage", "router"]
+__all__ = ["Answerable", "OverviewPage", "router"]
 
 router = APIRouter()
+
+FINDINGS_SHOWN = 40
+PROCESSES_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Answerable:
+    """A question, and the records that are missing: without `missing` it cannot be answered, without `lacking` only in part."""
+
+    answer: Answer
+    missing: tuple[str, ...]
+    lacking: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewPage(Page):
     """What one trace is about."""
 
+    recorded: TraceRow
+    counts: queries.Counts
+    findings: tuple[finding_queries.FindingRow, ...]
+    findings_number: int
+    processes: Listing
+    answerable: tuple[Answerable, ...]
+    partly: tuple[Answerable, ...]
+    unanswerable: tuple[Answerable, ...]
+    commands: tuple[Command, ...]
+
 
 @router.get("/t/{trace_key}", name="overview", summary="Overview of a trace", response_class=HTMLResponse)
 def overview(request: Request, trace: ReadTrace) -> Response:
-    """What was recorded, and what is worth a look."""
-    return render(request, "overview.html", OverviewPage(title="Overview", sentence="x", trace=trace.head, crumbs=trace.crumbs()[:1]))
+    """What was recorded, what is worth a look, and which questions this trace can answer."""
+    recorded = trace_row(trace.db)
+    if recorded is None:
+        raise NotFound(f"The file of trace {trace.key} holds no trace.")
+    counts = queries.counts(trace.db)
+    findings, number = finding_queries.findings(trace.db, limit=FINDINGS_SHOWN)
+    path = trace.urls("overview", trace_key=trace.key)
+    asked = _asked(trace)
+    unanswerable = tuple(one for one in asked if one.missing)
+    page = OverviewPage(
+        title=trace.head.name,
+        sentence=_sentence(recorded, counts),
+        trace=trace.head,
+        crumbs=trace.crumbs()[:1],
+        section="overview",
+        recorded=recorded,
+        counts=counts,
+        findings=tuple(findings),
+        findings_number=number,
+        processes=plain_listing(
+            "top-processes",
+            path,
+            [column for column in PROCESS_COLUMNS if column.key not in ("parent_pid", "end_ns", "command_line")],
+            process_queries.top_processes(trace.db, limit=PROCESSES_SHOWN),
+        ),
+        answerable=tuple(one for one in asked if not one.missing and not one.lacking),
+        partly=tuple(one for one in asked if not one.missing and one.lacking),
+        unanswerable=unanswerable,
+        commands=tuple(dict.fromkeys(AREAS[name].command for one in unanswerable for name in _missing_names(trace, one.answer))),
+    )
+    return render(request, "overview.html", page)
+
+
+def _asked(trace: OpenTrace) -> list[Answerable]:
+    covered = coverage_queries.coverage(trace.db)
+    return [
+        Answerable(
+            answer,
+            tuple(area.what for area in covered.missing(answer.needs)),
+            tuple(area.what for area in covered.missing(answer.helps)),
+        )
+        for answer in ANSWERS
+    ]
+
+
+def _missing_names(trace: OpenTrace, answer: Answer) -> tuple[str, ...]:
+    return tuple(area.name for area in coverage_queries.coverage(trace.db).missing(answer.needs))
+
+
+def _sentence(recorded: TraceRow, counts: queries.Counts) -> str:
+    """`4 min recorded from 2025-03-04 10:00:00 UTC: 12 processes, 340 sockets, …`"""
+    when = f" from {iso_utc(recorded.start_utc)}" if absolute(0, recorded.start_utc) else ""
+    what = [plural(number, *noun) for number, noun in (
+        (counts.processes, ("process", "processes")), (counts.sockets, ("socket",)), (counts.operations, ("operation",)),
+        (counts.allocations, ("allocation",)),
+    ) if number]  # fmt: skip
+    return f"{duration(recorded.end_ns)} recorded{when}: {', '.join(what) if what else 'nothing that this program knows'}."

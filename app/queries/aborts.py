@@ -1,0 +1,176 @@
+"""Connections that were torn down: who did it, why, and what was lost."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, select
+
+from app import format as fmt
+from app.filters import Conditions, Filter, one_of, parse_count, yes_no
+from app.links import ProcessRef
+from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.stack_refs import stack_hash
+from app.queries.who import (
+    moment_filters,
+    process_columns,
+    process_filter,
+    process_ref,
+    process_table,
+    socket_columns,
+    socket_filter,
+    socket_ref,
+    socket_table,
+)
+from collector.afdcodes import ABORT_REASONS
+from collector.store.tables import TRACE
+
+__all__ = ["FILTERS", "SORTS", "AbortRow", "aborts_number", "aborts_page"]
+
+abort = TRACE.tables["abort"]
+_s = socket_table()
+_p = process_table()
+_remote = TRACE.tables["address"].alias("remote")
+
+
+@dataclass(frozen=True, slots=True)
+class AbortRow:
+    """One abort. `unread_bytes` is None where arriving data was not recorded."""
+
+    t_ns: int
+    socket: str | None
+    process: ProcessRef | None
+    remote: str | None
+    reason: str
+    reason_number: int
+    reason_certainty: str | None
+    meaning: str | None
+    initiator: str
+    during: str
+    primary: bool
+    on_listener: bool
+    unread_bytes: int | None
+    outstanding: int | None
+    last_error: fmt.Status | None
+    quiet_ns: int | None
+    location: int | None
+    stack: str | None
+
+
+FILTERS = (
+    process_filter(_s.c.process_n),
+    socket_filter(abort.c.socket_n),
+    Filter(
+        "reason",
+        parse_count,
+        lambda v: abort.c.reason == v,
+        "for reason {}",
+        "Reason",
+        choices=tuple((str(number), f"{number} {fmt.words(reason.name)}") for number, reason in ABORT_REASONS.items()),
+    ),
+    Filter(
+        "initiator",
+        one_of(("afd", "transport")),
+        lambda v: abort.c.initiator.in_(v),
+        "by {}",
+        "By",
+        show=" or ".join,
+        choices=(("afd", "Winsock (afd)"), ("transport", "transport")),
+    ),
+    Filter(
+        "during",
+        one_of(("running", "close")),
+        lambda v: abort.c.during.in_(v),
+        "{}",
+        "When",
+        show=lambda v: " or ".join({"running": "while it was open", "close": "while it was being closed"}[word] for word in v),
+        choices=(("running", "while open"), ("close", "while closing")),
+    ),
+    Filter(
+        "primary",
+        yes_no,
+        lambda v: abort.c.is_primary if v else ~abort.c.is_primary,
+        "that are {}",
+        "Cause",
+        show=lambda v: "the cause" if v else "a consequence",
+        choices=(("yes", "the cause"), ("no", "a consequence")),
+    ),
+    *moment_filters(abort.c.t_ns),
+)
+
+_quiet = abort.c.t_ns - abort.c.last_traffic_ns
+
+SORTS = (
+    Sort("t_ns", abort.c.t_ns),
+    Sort("process", _p.c.image),
+    Sort("remote", _remote.c.text),
+    Sort("reason", abort.c.reason),
+    Sort("initiator", abort.c.initiator),
+    Sort("during", abort.c.during),
+    Sort("unread_bytes", abort.c.unread_bytes, falls=True),
+    Sort("outstanding", abort.c.outstanding, falls=True),
+    Sort("quiet_ns", _quiet, falls=True),
+)
+
+_ROWS = select(
+    *(
+        abort.c[name]
+        for name in (
+            "t_ns",
+            "reason",
+            "reason_name",
+            "reason_certainty",
+            "initiator",
+            "during",
+            "is_primary",
+            "on_listener",
+            "unread_bytes",
+            "outstanding",
+            "last_error",
+            "location",
+        )
+    ),
+    _quiet.label("quiet_ns"),
+    stack_hash(abort.c.stack_ref).label("stack"),
+    _remote.c.text.label("remote"),
+    *socket_columns(_s),
+    *process_columns(_p),
+).select_from(
+    abort.outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == abort.c.socket_n))
+    .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
+    .outerjoin(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == _s.c.remote_n))
+)
+
+
+def _row(row: Row[Any]) -> AbortRow:  # Any: the columns of _ROWS
+    known = ABORT_REASONS.get(row.reason)
+    return AbortRow(
+        t_ns=row.t_ns,
+        socket=socket_ref(row),
+        process=process_ref(row),
+        remote=row.remote,
+        reason=f"{row.reason} {fmt.words(row.reason_name)}" if row.reason_name else f"{row.reason}",
+        reason_number=row.reason,
+        reason_certainty=row.reason_certainty,
+        meaning=known.meaning if known else None,
+        initiator="Winsock" if row.initiator == "afd" else row.initiator,
+        during=row.during,
+        primary=row.is_primary,
+        on_listener=row.on_listener,
+        unread_bytes=row.unread_bytes,
+        outstanding=row.outstanding,
+        last_error=fmt.to_status(row.last_error),
+        quiet_ns=row.quiet_ns,
+        location=row.location,
+        stack=row.stack,
+    )
+
+
+def aborts_page(db: Connection, asked: Asked) -> tuple[list[AbortRow], Position | None]:
+    """One page of the aborts, and where the next begins."""
+    found = fetch(db, _ROWS, table=abort, moment=(abort.c.t_ns,), asked=asked)
+    return [_row(row) for row in found.rows], found.next
+
+
+def aborts_number(db: Connection, where: Conditions) -> int | None:
+    """How many aborts there are, as `count_up_to`."""
+    return count_up_to(db, _ROWS, table=abort, where=where)

@@ -1,0 +1,157 @@
+"""Heap allocations, from alloc to free."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, or_, select
+
+from app import format as fmt
+from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, parse_text
+from app.links import ProcessRef, allocation_link
+from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.operations import words_of
+from app.queries.stack_refs import stack_hash
+from app.queries.who import life_filters, process_columns, process_filter, process_ref, process_table
+from collector.store.tables import TRACE
+from collector.words import CERTAINTIES, END_REASONS, ORIGINS, word_at
+
+__all__ = ["FILTERS", "SORTS", "AllocationRow", "allocation_rows", "allocations_number", "allocations_page"]
+
+allocation = TRACE.tables["allocation"]
+_heap = TRACE.tables["heap"]
+_stack = TRACE.tables["stack"]
+_ref = TRACE.tables["stack_ref"]
+_p = process_table()
+_life = allocation.c.end_ns - allocation.c.first_ns
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationRow:
+    """One allocation in the list; `allocation` is its link below its process."""
+
+    allocation: str
+    process: ProcessRef | None
+    heap: fmt.Address | None
+    address: fmt.Address
+    generation: int
+    size: int
+    start_ns: int | None
+    first_ns: int
+    end_ns: int | None
+    life_ns: int | None
+    end_reason: str | None
+    origin: str
+    trust: str | None
+    tid: int | None
+    owner_stack: str | None
+    free_stack: str | None
+
+
+def _holds(value: int) -> ColumnElement[bool]:
+    stored = fmt.stored_address(value)
+    return and_(allocation.c.address <= stored, or_(allocation.c.address + allocation.c.size > stored, allocation.c.address == stored))
+
+
+def _from_stack(text: str) -> ColumnElement[bool]:
+    refs = (
+        select(_ref.c.ref)
+        .join(_stack, and_(_stack.c.trace_id == _ref.c.trace_id, _stack.c.n == _ref.c.stack_n))
+        .where(_ref.c.trace_id == 1, _stack.c.hash.startswith(text, autoescape=True))
+    )
+    return allocation.c.owner_stack_ref.in_(refs)
+
+
+FILTERS = (
+    process_filter(allocation.c.process_n),
+    Filter("heap", parse_address, lambda v: _heap.c.handle == fmt.stored_address(v), "of heap {}", "Heap", hint="0x…"),
+    Filter("address", parse_address, _holds, "that hold {}", "Address", hint="0x…"),
+    Filter("min_size", parse_bytes, lambda v: allocation.c.size >= v, "of {} or more", "Size from", show=fmt.bytes_text, hint="64 KiB"),
+    Filter("max_size", parse_bytes, lambda v: allocation.c.size <= v, "of {} or less", "Size to", show=fmt.bytes_text),
+    Filter(
+        "state",
+        one_of(("live", "ended")),
+        lambda v: or_(*(allocation.c.end_ns.is_(None) if w == "live" else allocation.c.end_ns.is_not(None) for w in v)),
+        "that are {}",
+        "State",
+        show=lambda v: " or ".join({"live": "still held at the end", "ended": "over"}[w] for w in v),
+        choices=(("live", "still held"), ("ended", "over")),
+    ),
+    Filter(
+        "end",
+        one_of(END_REASONS),
+        words_of(END_REASONS, allocation.c.end_reason),
+        "that were {}",
+        "End",
+        show=lambda v: fmt.words(" or ".join(v)),
+        choices=tuple((word, fmt.words(word)) for word in END_REASONS),
+    ),
+    Filter("min_life", parse_duration, lambda v: _life >= v, "that lived {} or longer", "Life from", show=fmt.duration, hint="10 s"),
+    Filter("stack", parse_text, _from_stack, "made by stack {}", "Stack", hint="hash"),
+    Filter("tid", parse_count, lambda v: allocation.c.tid == v, "made by thread {}", "Thread"),
+    *life_filters(allocation.c.first_ns, allocation.c.end_ns),
+)
+
+SORTS = (
+    Sort("first_ns", allocation.c.first_ns),
+    Sort("process", _p.c.image),
+    Sort("address", allocation.c.address),
+    Sort("size", allocation.c.size, falls=True),
+    Sort("life_ns", _life, falls=True),
+    Sort("end_ns", allocation.c.end_ns),
+    Sort("end_reason", allocation.c.end_reason),
+    Sort("generation", allocation.c.generation, falls=True),
+)
+
+_ROWS = select(
+    *(
+        allocation.c[name]
+        for name in ("address", "generation", "size", "start_ns", "first_ns", "end_ns", "end_reason", "origin", "trust", "tid")
+    ),
+    _life.label("life_ns"),
+    _heap.c.handle,
+    stack_hash(allocation.c.owner_stack_ref).label("owner_stack"),
+    stack_hash(allocation.c.free_stack_ref).label("free_stack"),
+    *process_columns(_p),
+).select_from(
+    allocation.outerjoin(_heap, and_(_heap.c.trace_id == 1, _heap.c.n == allocation.c.heap_n)).outerjoin(
+        _p, and_(_p.c.trace_id == 1, _p.c.n == allocation.c.process_n)
+    )
+)
+
+
+def _row(row: Any) -> AllocationRow:  # Any: a row with the columns of _ROWS
+    return AllocationRow(
+        allocation=allocation_link(row.handle or 0, row.address, row.start_ns, row.first_ns),
+        process=process_ref(row),
+        heap=fmt.to_address(row.handle),
+        address=fmt.Address(row.address & (1 << 64) - 1),
+        generation=row.generation,
+        size=row.size,
+        start_ns=row.start_ns,
+        first_ns=row.first_ns,
+        end_ns=row.end_ns,
+        life_ns=row.life_ns,
+        end_reason=word_at(END_REASONS, row.end_reason),
+        origin=word_at(ORIGINS, row.origin) or "",
+        trust=word_at(CERTAINTIES, row.trust),
+        tid=row.tid,
+        owner_stack=row.owner_stack,
+        free_stack=row.free_stack,
+    )
+
+
+def allocations_page(db: Connection, asked: Asked) -> tuple[list[AllocationRow], Position | None]:
+    """One page of the allocations, and where the next begins."""
+    found = fetch(db, _ROWS, table=allocation, moment=(allocation.c.first_ns,), asked=asked)
+    return [_row(row) for row in found.rows], found.next
+
+
+def allocations_number(db: Connection, where: Conditions) -> int | None:
+    """How many allocations there are, as `count_up_to`."""
+    return count_up_to(db, _ROWS, table=allocation, where=where)
+
+
+def allocation_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[AllocationRow]:
+    """Allocations that meet conditions on the columns of `allocation`, in time order."""
+    rows = db.execute(_ROWS.where(allocation.c.trace_id == 1, *conditions).order_by(allocation.c.first_ns, allocation.c.n).limit(limit))
+    return [_row(row) for row in rows]

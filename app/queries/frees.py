@@ -1,0 +1,158 @@
+"""Heap blocks and socket operations in each other's way: freed, moved or shrunk in flight, overrun, posted after the free."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, func, select
+
+from app import format as fmt
+from app.filters import Conditions, Filter, one_of
+from app.links import ProcessRef, allocation_link, operation_link
+from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.stack_refs import stack_hash
+from app.queries.who import (
+    moment_filters,
+    process_columns,
+    process_filter,
+    process_ref,
+    process_table,
+    socket_columns,
+    socket_filter,
+    socket_ref,
+    socket_table,
+)
+from collector.store.tables import TRACE
+from collector.words import BUFFER_CLASSES, OPERATION_KINDS, word_at
+
+__all__ = ["FILTERS", "KINDS", "SORTS", "FreeRow", "buffer_classes", "frees_number", "frees_page"]
+
+finding = TRACE.tables["io_finding"]
+_operation = TRACE.tables["operation"]
+_allocation = TRACE.tables["allocation"]
+_heap = TRACE.tables["heap"]
+_buffer = TRACE.tables["operation_buffer"]
+_s = socket_table()
+_p = process_table()
+
+KINDS = ("freed_in_flight", "reused_in_flight", "shrunk_in_flight", "overruns_block", "posted_after_free")
+
+
+@dataclass(frozen=True, slots=True)
+class FreeRow:
+    """One conflict of a heap block with an operation. The operation is a link below its socket, the allocation one below its process."""
+
+    t_ns: int
+    kind: str
+    certainty: str
+    process: ProcessRef | None
+    socket: str | None
+    operation_kind: str
+    operation: str
+    posted_ns: int | None
+    buffer: fmt.Address | None
+    posted_len: int | None
+    allocation: str | None
+    allocation_address: fmt.Address | None
+    allocation_size: int | None
+    reason: str | None
+    by_bytes: int | None
+    owner_stack: str | None
+    free_stack: str | None
+
+
+FILTERS = (
+    process_filter(finding.c.process_n),
+    socket_filter(finding.c.socket_n),
+    Filter(
+        "kind",
+        one_of(KINDS),
+        lambda v: finding.c.kind.in_(v),
+        "of kind {}",
+        "Kind",
+        show=lambda v: fmt.words(" or ".join(v)),
+        choices=tuple((word, fmt.words(word)) for word in KINDS),
+    ),
+    Filter(
+        "certainty",
+        one_of(("certain", "possible")),
+        lambda v: finding.c.certainty.in_(v),
+        "that are {}",
+        "Certainty",
+        show=" or ".join,
+        choices=(("certain", "certain"), ("possible", "possible")),
+    ),
+    *moment_filters(finding.c.t_ns),
+)
+
+SORTS = (
+    Sort("t_ns", finding.c.t_ns),
+    Sort("kind", finding.c.kind),
+    Sort("certainty", finding.c.certainty),
+    Sort("process", _p.c.image),
+    Sort("by_bytes", finding.c.by_bytes, falls=True),
+)
+
+_ROWS = select(
+    *(finding.c[name] for name in ("t_ns", "kind", "certainty", "reason", "by_bytes")),
+    _operation.c.kind.label("o_kind"),
+    _operation.c.buffer,
+    _operation.c.posted_ns,
+    _operation.c.completed_ns,
+    _operation.c.posted_len,
+    _heap.c.handle,
+    _allocation.c.address,
+    _allocation.c.start_ns.label("a_start_ns"),
+    _allocation.c.first_ns.label("a_first_ns"),
+    _allocation.c.size,
+    stack_hash(_allocation.c.owner_stack_ref).label("owner_stack"),
+    stack_hash(finding.c.free_stack_ref).label("free_stack"),
+    *socket_columns(_s),
+    *process_columns(_p),
+).select_from(
+    finding.outerjoin(_operation, and_(_operation.c.trace_id == 1, _operation.c.n == finding.c.operation_n))
+    .outerjoin(_allocation, and_(_allocation.c.trace_id == 1, _allocation.c.n == finding.c.allocation_n))
+    .outerjoin(_heap, and_(_heap.c.trace_id == 1, _heap.c.n == _allocation.c.heap_n))
+    .outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == finding.c.socket_n))
+    .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == finding.c.process_n))
+)
+
+
+def _row(row: Row[Any]) -> FreeRow:  # Any: the columns of _ROWS
+    kind = word_at(OPERATION_KINDS, row.o_kind) or ""
+    block = None if row.address is None or row.handle is None else allocation_link(row.handle, row.address, row.a_start_ns, row.a_first_ns)
+    return FreeRow(
+        t_ns=row.t_ns,
+        kind=row.kind,
+        certainty=row.certainty,
+        process=process_ref(row),
+        socket=socket_ref(row),
+        operation_kind=kind,
+        operation=operation_link(kind, row.buffer, row.posted_ns, row.completed_ns),
+        posted_ns=row.posted_ns,
+        buffer=fmt.to_address(row.buffer),
+        posted_len=row.posted_len,
+        allocation=block,
+        allocation_address=fmt.to_address(row.address),
+        allocation_size=row.size,
+        reason=row.reason,
+        by_bytes=row.by_bytes,
+        owner_stack=row.owner_stack,
+        free_stack=row.free_stack,
+    )
+
+
+def frees_page(db: Connection, asked: Asked) -> tuple[list[FreeRow], Position | None]:
+    """One page of the conflicts, and where the next begins."""
+    found = fetch(db, _ROWS, table=finding, moment=(finding.c.t_ns,), asked=asked)
+    return [_row(row) for row in found.rows], found.next
+
+
+def frees_number(db: Connection, where: Conditions) -> int | None:
+    """How many conflicts there are, as `count_up_to`."""
+    return count_up_to(db, _ROWS, table=finding, where=where)
+
+
+def buffer_classes(db: Connection) -> dict[str, int]:
+    """What lay behind the buffers of operations, by class; empty where the join with the heap was not made."""
+    rows = db.execute(select(_buffer.c.buffer_class, func.count()).where(_buffer.c.trace_id == 1).group_by(_buffer.c.buffer_class))
+    return {word_at(BUFFER_CLASSES, number) or "": count for number, count in rows}

@@ -1,0 +1,291 @@
+"""Processes with a traced heap, their heaps, their counters and what did not fit."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, and_, func, or_, select
+
+from app import format as fmt
+from app.format import Address
+from app.links import HeapLink, ProcessRef, allocation_link
+from app.queries.stack_refs import stack_hash
+from app.queries.who import process_columns, process_ref, process_table
+from collector.store.tables import TRACE
+
+__all__ = [
+    "AnomalyRow",
+    "CounterRow",
+    "GaugePoint",
+    "HeapProcessRow",
+    "HeapRow",
+    "find_heap",
+    "heap_anomalies",
+    "heap_counters",
+    "heap_gauges",
+    "heap_marks",
+    "heap_processes",
+    "heaps_of",
+]
+
+_counter = TRACE.tables["heap_counter"]
+_rollup = TRACE.tables["heap_rollup"]
+_heap = TRACE.tables["heap"]
+_gauge = TRACE.tables["heap_gauge"]
+_anomaly = TRACE.tables["heap_anomaly"]
+_allocation = TRACE.tables["allocation"]
+
+MAX_PROCESSES = 500
+MAX_ROWS = 200
+MAX_GAUGES = 1_000
+
+_COARSEST = 36
+
+# Flags of HeapCreate as the vendor's headers name them; 0x1000 and up are classes that the runtime marks itself with.
+_FLAGS = {
+    0x1: "without lock",
+    0x2: "growable",
+    0x4: "raises exceptions",
+    0x8: "zeroes memory",
+    0x10: "moves nothing in place",
+    0x20: "checks tails",
+    0x40: "checks frees",
+    0x80: "does not merge on free",
+    0x40000: "executable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HeapProcessRow:
+    """A process whose heap was traced; bytes and blocks are changes since the trace began."""
+
+    process: ProcessRef
+    live_bytes: int
+    live_blocks: int
+    peak_bytes: int | None
+    peak_ns: int | None
+    allocs: int
+    frees: int
+    bytes_allocated: int
+    bytes_freed: int
+    heaps: int
+    unknown_frees: int
+    errors: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeapRow:
+    """One life of a heap handle."""
+
+    heap: str
+    handle: Address
+    life: int
+    flags: str | None
+    created_ns: int | None
+    first_ns: int
+    destroyed_ns: int | None
+    live_bytes: int
+    live_blocks: int
+    committed: int | None
+    reserved: int | None
+    free_space: int | None
+    allocated: int | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class CounterRow:
+    """A counter of the heap model."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnomalyRow:
+    """A record that did not fit the blocks known."""
+
+    t_ns: int
+    kind: str
+    heap: Address | None
+    address: Address | None
+    allocation: str | None
+    process: str
+    tid: int | None
+    stack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GaugePoint:
+    """Sizes of a heap as the allocator reports them."""
+
+    t_ns: int
+    what: str
+    committed: int | None
+    reserved: int | None
+    free_space: int | None
+    allocated: int | None
+
+
+_ERRORS = ("double_frees", "wrong_heap_frees")
+
+
+def heap_processes(db: Connection) -> list[HeapProcessRow]:
+    """Processes with traced heap, those that hold the most first."""
+    counters: dict[int, dict[str, int]] = {}
+    for row in db.execute(select(_counter.c.process_n, _counter.c.name, _counter.c.value).where(_counter.c.trace_id == 1)):
+        counters.setdefault(row.process_n, {})[row.name] = row.value
+    heaps = dict[int, int]()
+    for row in db.execute(select(_heap.c.process_n, func.count()).where(_heap.c.trace_id == 1).group_by(_heap.c.process_n)):
+        heaps[row[0]] = row[1]
+    live = _live(db, "process")
+    numbers = sorted(set(counters) | set(heaps) | set(live))
+    p = process_table()
+    found = []
+    for row in db.execute(select(p.c.n, *process_columns(p)).where(p.c.trace_id == 1, p.c.n.in_(numbers))):
+        reference = process_ref(row)
+        assert reference is not None
+        known, held = counters.get(row.n, {}), live.get(row.n, (0, 0))
+        found.append(
+            HeapProcessRow(
+                process=reference,
+                live_bytes=held[0],
+                live_blocks=held[1],
+                peak_bytes=known.get("peak_bytes"),
+                peak_ns=known.get("peak_ns"),
+                allocs=known.get("allocs", 0),
+                frees=known.get("frees", 0),
+                bytes_allocated=known.get("bytes_allocated", 0),
+                bytes_freed=known.get("bytes_freed", 0),
+                heaps=heaps.get(row.n, 0),
+                unknown_frees=known.get("unknown_frees", 0),
+                errors=sum(known.get(name, 0) for name in _ERRORS),
+                n=row.n,
+            )
+        )
+    found.sort(key=lambda one: (-one.live_bytes, -(one.peak_bytes or 0), one.n))
+    return found[:MAX_PROCESSES]
+
+
+def _live(db: Connection, scope: str, numbers: list[int] | None = None) -> dict[int, tuple[int, int]]:
+    """Live bytes and blocks at the end of the trace by scope number."""
+    r = _rollup.c
+    mine = [r.trace_id == 1, r.scope == scope, r.level == _COARSEST] + ([] if numbers is None else [r.scope_n.in_(numbers)])
+    last = select(r.scope_n, func.max(r.bucket).label("bucket")).where(*mine).group_by(r.scope_n).subquery()
+    rows = db.execute(
+        select(r.scope_n, r.bytes_end, r.count_end).join(last, and_(last.c.scope_n == r.scope_n, last.c.bucket == r.bucket)).where(*mine)
+    )
+    return {row.scope_n: (row.bytes_end, row.count_end) for row in rows}
+
+
+def heaps_of(db: Connection, process_n: int) -> list[HeapRow]:
+    """The heaps of a process by time, at most MAX_ROWS."""
+    return _heap_rows(db, _heap.c.process_n == process_n, limit=MAX_ROWS)
+
+
+def find_heap(db: Connection, process_n: int, link: HeapLink) -> HeapRow | None:
+    """The life of a heap handle that contains the link's time, without one the last."""
+    h = _heap.c
+    wanted = [h.process_n == process_n, h.handle == fmt.stored_address(link.handle)]
+    if link.ns is not None:
+        wanted += [h.first_ns <= link.ns, or_(h.destroyed_ns.is_(None), h.destroyed_ns >= link.ns)]
+    rows = _heap_rows(db, *wanted, limit=MAX_ROWS)
+    return rows[-1] if rows else None
+
+
+def _heap_rows(db: Connection, *wanted: Any, limit: int) -> list[HeapRow]:  # Any: conditions
+    h = _heap.c
+    names = ("n", "handle", "life", "flags", "created_ns", "first_ns", "destroyed_ns", "committed", "reserved", "free_space", "allocated")
+    rows = db.execute(select(*(h[name] for name in names)).where(h.trace_id == 1, *wanted).order_by(h.first_ns, h.n).limit(limit)).all()
+    live = _live(db, "heap", [row.n for row in rows])
+    found = []
+    for row in rows:
+        handle = fmt.to_address(row.handle)
+        assert handle is not None
+        held = live.get(row.n, (0, 0))
+        found.append(
+            HeapRow(
+                heap=f"{handle}@{row.first_ns if row.created_ns is None else row.created_ns}",
+                handle=handle,
+                life=row.life,
+                flags=_flags(row.flags),
+                created_ns=row.created_ns,
+                first_ns=row.first_ns,
+                destroyed_ns=row.destroyed_ns,
+                live_bytes=held[0],
+                live_blocks=held[1],
+                committed=row.committed,
+                reserved=row.reserved,
+                free_space=row.free_space,
+                allocated=row.allocated,
+                n=row.n,
+            )
+        )
+    return found
+
+
+def _flags(flags: int | None) -> str | None:
+    if flags is None:
+        return None
+    words = [word for bit, word in _FLAGS.items() if flags & bit]
+    return f"{flags:#x}" + (f": {', '.join(words)}" if words else "")
+
+
+def heap_counters(db: Connection, process_n: int) -> list[CounterRow]:
+    """The counters of a process."""
+    c = _counter.c
+    rows = db.execute(select(c.name, c.value).where(c.trace_id == 1, c.process_n == process_n).order_by(c.name))
+    return [CounterRow(row.name, row.value) for row in rows]
+
+
+def heap_anomalies(db: Connection, process_n: int, process: str, from_ns: int, to_ns: int) -> tuple[list[AnomalyRow], bool]:
+    """Records of a process in a range that did not fit, and whether there are more."""
+    a, b, h = _anomaly.c, _allocation, _heap
+    rows = db.execute(
+        select(a.t_ns, a.kind, a.heap, a.address, a.tid, stack_hash(a.stack_ref).label("stack"), h.c.handle, b.c.address.label("block"))
+        .add_columns(b.c.start_ns, b.c.first_ns)
+        .select_from(
+            _anomaly.outerjoin(b, and_(b.c.trace_id == 1, b.c.n == a.allocation_n)).outerjoin(
+                h, and_(h.c.trace_id == 1, h.c.n == b.c.heap_n)
+            )
+        )
+        .where(a.trace_id == 1, a.process_n == process_n, a.t_ns >= from_ns, a.t_ns <= to_ns)
+        .order_by(a.t_ns, a.n)
+        .limit(MAX_ROWS + 1)
+    ).all()
+    return [
+        AnomalyRow(
+            t_ns=row.t_ns,
+            kind=row.kind,
+            heap=fmt.to_address(row.heap),
+            address=fmt.to_address(row.address),
+            allocation=None if row.block is None else allocation_link(row.handle or 0, row.block, row.start_ns, row.first_ns),
+            process=process,
+            tid=row.tid,
+            stack=row.stack,
+        )
+        for row in rows[:MAX_ROWS]
+    ], len(rows) > MAX_ROWS
+
+
+def heap_gauges(db: Connection, heap_n: int, from_ns: int, to_ns: int) -> list[GaugePoint]:
+    """What the allocator reported about a heap in a range, and the last report before it; at most MAX_GAUGES."""
+    g = _gauge.c
+    columns = (g.t_ns, g.what, g.committed, g.reserved, g.free_space, g.allocated)
+    sized = or_(g.committed.is_not(None), g.reserved.is_not(None), g.allocated.is_not(None))
+    mine = (g.trace_id == 1, g.heap_n == heap_n, sized)
+    before = db.execute(select(*columns).where(*mine, g.t_ns < from_ns).order_by(g.t_ns.desc()).limit(1)).all()
+    inside = db.execute(select(*columns).where(*mine, g.t_ns >= from_ns, g.t_ns <= to_ns).order_by(g.t_ns, g.n).limit(MAX_GAUGES)).all()
+    return [GaugePoint(*row) for row in [*before, *inside]]
+
+
+def heap_marks(db: Connection, heap_n: int, from_ns: int, to_ns: int) -> list[tuple[int, str]]:
+    """Locks, validations and walks of a heap in a range; at most MAX_GAUGES."""
+    g = _gauge.c
+    rows = db.execute(
+        select(g.t_ns, g.what)
+        .where(g.trace_id == 1, g.heap_n == heap_n, g.committed.is_(None), g.reserved.is_(None), g.t_ns >= from_ns, g.t_ns <= to_ns)
+        .order_by(g.t_ns, g.n)
+        .limit(MAX_GAUGES)
+    )
+    return [(row.t_ns, row.what) for row in rows]

@@ -1,0 +1,248 @@
+"""Who uses ports: opens by process and remote host, ports in use at once, binds that failed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, case, func, literal, select, union_all
+
+from app import format as fmt
+from app.filters import Conditions, Filter
+from app.links import ProcessRef
+from app.paging import Asked, Sort
+from app.queries.addresses import address_numbers, parse_address_range
+from app.queries.who import (
+    life_filters,
+    process_columns,
+    process_filter,
+    process_ref,
+    process_table,
+    socket_columns,
+    socket_ref,
+    socket_table,
+)
+from collector.store.tables import TRACE
+
+__all__ = ["DYNAMIC_PORTS", "FILTERS", "SORTS", "BindFailureRow", "PortUseRow", "RemoteRow", "bind_failures", "port_use", "remotes"]
+
+DYNAMIC_PORTS = (49_152, 65_535)
+"""The default range from which Windows takes ports that nobody asked for."""
+
+MAX_ROWS = 200
+
+_socket = TRACE.tables["socket"]
+_failure = TRACE.tables["bind_failure"]
+_local = TRACE.tables["address"].alias("local")
+_remote = TRACE.tables["address"].alias("remote")
+_p = process_table()
+
+
+@dataclass(frozen=True, slots=True)
+class PortUseRow:
+    """Ports of one process. `peak_dynamic` is the most ports of the dynamic range that it held at once; sockets older than the trace
+    count from their first record."""
+
+    process: ProcessRef | None
+    opens: int
+    per_second: str | None
+    open_at_end: int
+    ports: int
+    peak_dynamic: int | None
+    peak_ns: int | None
+    bind_failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRow:
+    """Connections of one process to one remote host."""
+
+    process: ProcessRef | None
+    host: str
+    count: int
+    open_at_end: int
+    closed_here: int
+    first_ns: int
+    last_ns: int
+    per_second: str | None
+    bytes_sent: int
+    bytes_received: int
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailureRow:
+    """A bind that failed, with the address asked for."""
+
+    t_ns: int
+    socket: str | None
+    process: ProcessRef | None
+    status: fmt.Status | None
+    requested: str | None
+
+
+FILTERS = (
+    process_filter(_socket.c.process_n),
+    Filter(
+        "address", parse_address_range, lambda v: _socket.c.remote_n.in_(address_numbers(v)), "to {}", "Remote address", hint="IP or prefix"
+    ),
+    *life_filters(_socket.c.first_ns, func.coalesce(_socket.c.closed_ns, _socket.c.last_ns)),
+)  # fmt: skip
+
+_count = func.count()
+
+SORTS = (
+    Sort("count", _count, falls=True),
+    Sort("first_ns", func.min(_socket.c.first_ns)),
+    Sort("open_at_end", func.sum(_socket.c.closed_ns.is_(None)), falls=True),
+    Sort("bytes_sent", func.sum(_socket.c.bytes_sent), falls=True),
+    Sort("bytes_received", func.sum(_socket.c.bytes_received), falls=True),
+)
+
+
+def _rate(count: int, first_ns: int, last_ns: int) -> str | None:
+    span = last_ns - first_ns
+    return f"{(count - 1) * 1_000_000_000 / span:.3g}" if count > 1 and span > 0 else None
+
+
+def remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], bool]:
+    """Connections by process and remote host in the order asked for, and whether there are more than a page has."""
+    order = asked.order.sort.column
+    rows = db.execute(
+        select(
+            func.min(_remote.c.text).label("text"),
+            _count.label("number"),
+            func.sum(_socket.c.closed_ns.is_(None)).label("open_at_end"),
+            func.sum(case((_socket.c.closed_ns.is_not(None), 1), else_=0)).label("closed_here"),
+            func.min(_socket.c.first_ns).label("opened_ns"),
+            func.max(_socket.c.first_ns).label("latest_ns"),
+            func.sum(_socket.c.bytes_sent).label("bytes_sent"),
+            func.sum(_socket.c.bytes_received).label("bytes_received"),
+            *process_columns(_p),
+        )
+        .select_from(
+            _socket.join(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == _socket.c.remote_n)).outerjoin(
+                _p, and_(_p.c.trace_id == 1, _p.c.n == _socket.c.process_n)
+            )
+        )
+        .where(_socket.c.trace_id == 1, _socket.c.accepted_from_n.is_(None), *asked.where.clauses())
+        .group_by(_socket.c.process_n, _remote.c.ip)
+        .order_by(order.desc() if asked.order.falls else order.asc(), func.min(_remote.c.text))
+        .limit(asked.limit + 1)
+    ).all()
+    return [_remote_row(row) for row in rows[: asked.limit]], len(rows) > asked.limit
+
+
+def _remote_row(row: Row[Any]) -> RemoteRow:  # Any: the columns selected above
+    text: str = row.text
+    host = text[1:].partition("]")[0] if text.startswith("[") else text.rpartition(":")[0] or text
+    return RemoteRow(
+        process=process_ref(row),
+        host=host,
+        count=row.number,
+        open_at_end=row.open_at_end,
+        closed_here=row.closed_here,
+        first_ns=row.opened_ns,
+        last_ns=row.latest_ns,
+        per_second=_rate(row.number, row.opened_ns, row.latest_ns),
+        bytes_sent=row.bytes_sent,
+        bytes_received=row.bytes_received,
+    )
+
+
+def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
+    """Port use by process, most opens first."""
+    failures = (
+        select(_socket.c.process_n, func.count().label("count"))
+        .select_from(_failure.join(_socket, and_(_socket.c.trace_id == 1, _socket.c.n == _failure.c.socket_n)))
+        .where(_failure.c.trace_id == 1)
+        .group_by(_socket.c.process_n)
+        .subquery("failures")
+    )
+    rows = db.execute(
+        select(
+            _socket.c.process_n,
+            func.count().label("opens"),
+            func.sum(_socket.c.closed_ns.is_(None)).label("open_at_end"),
+            func.count(_local.c.port.distinct()).label("ports"),
+            func.min(_socket.c.first_ns).label("opened_ns"),
+            func.max(_socket.c.first_ns).label("latest_ns"),
+            func.max(func.coalesce(failures.c.count, 0)).label("bind_failures"),
+            *process_columns(_p),
+        )
+        .select_from(
+            _socket.outerjoin(_local, and_(_local.c.trace_id == 1, _local.c.n == _socket.c.local_n))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _socket.c.process_n))
+            .outerjoin(failures, failures.c.process_n == _socket.c.process_n)
+        )
+        .where(_socket.c.trace_id == 1, *where.clauses())
+        .group_by(_socket.c.process_n)
+        .order_by(func.count().desc(), _socket.c.process_n)
+        .limit(MAX_ROWS)
+    ).all()
+    peaks = _peaks(db, where)
+    return [
+        PortUseRow(
+            process=process_ref(row),
+            opens=row.opens,
+            per_second=_rate(row.opens, row.opened_ns, row.latest_ns),
+            open_at_end=row.open_at_end,
+            ports=row.ports,
+            peak_dynamic=peaks.get(row.process_n, (0, None))[0],
+            peak_ns=peaks.get(row.process_n, (0, None))[1],
+            bind_failures=row.bind_failures,
+        )
+        for row in rows
+    ]
+
+
+def _peaks(db: Connection, where: Conditions) -> dict[int | None, tuple[int, int | None]]:
+    """The most dynamic ports a process held at once, and when first: a running sum of opens and closes."""
+    dynamic = (
+        _local.c.trace_id == 1,
+        _socket.c.trace_id == 1,
+        _local.c.n == _socket.c.local_n,
+        _local.c.port.between(*DYNAMIC_PORTS),
+        _socket.c.accepted_from_n.is_(None),
+        *where.clauses(),
+    )
+    ended = func.coalesce(_socket.c.closed_ns, _socket.c.destroyed_ns)
+    steps = union_all(
+        select(_socket.c.process_n, _socket.c.first_ns.label("t"), literal(1).label("step")).where(*dynamic),
+        select(_socket.c.process_n, ended.label("t"), literal(-1).label("step")).where(*dynamic, ended.is_not(None)),
+    ).subquery("steps")
+    running = select(
+        steps.c.process_n,
+        steps.c.t,
+        func.sum(steps.c.step).over(partition_by=steps.c.process_n, order_by=(steps.c.t, steps.c.step)).label("held"),
+    ).subquery("running")
+    best = select(running.c.process_n, func.max(running.c.held).label("held")).group_by(running.c.process_n).subquery("best")
+    rows = db.execute(
+        select(best.c.process_n, best.c.held, func.min(running.c.t))
+        .select_from(best.join(running, and_(running.c.process_n.is_not_distinct_from(best.c.process_n), running.c.held == best.c.held)))
+        .group_by(best.c.process_n, best.c.held)
+    )
+    return {process_n: (held, moment) for process_n, held, moment in rows}
+
+
+def bind_failures(db: Connection, where: Conditions) -> list[BindFailureRow]:
+    """Binds that failed, in time order; of the filters only process and time range hold here."""
+    s = socket_table()
+    requested = TRACE.tables["address"].alias("requested")
+    conditions = []
+    for item in where.items:
+        if item.filter.key == "process":
+            conditions.append(process_filter(s.c.process_n).sql(item.value))
+        if item.filter.key == "from":
+            conditions.append(_failure.c.t_ns >= item.value)
+        if item.filter.key == "to":
+            conditions.append(_failure.c.t_ns <= item.value)
+    rows = db.execute(
+        select(_failure.c.t_ns, _failure.c.status, requested.c.text, *socket_columns(s), *process_columns(_p))
+        .select_from(
+            _failure.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == _failure.c.socket_n))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == s.c.process_n))
+            .outerjoin(requested, and_(requested.c.trace_id == 1, requested.c.n == _failure.c.requested_n))
+        )
+        .where(_failure.c.trace_id == 1, *conditions)
+        .order_by(_failure.c.t_ns, _failure.c.n)
+        .limit(MAX_ROWS)
+    )
+    return [BindFailureRow(row.t_ns, socket_ref(row), process_ref(row), fmt.to_status(row.status), row.text) for row in rows]

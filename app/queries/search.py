@@ -1,0 +1,199 @@
+"""Everything in a trace that a few typed words may mean, grouped, the best first."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from sqlalchemy import Connection, func, or_, select
+
+from app import format as fmt
+from app.links import process_link, socket_link
+from app.queries.addresses import address_numbers, parse_address_range
+from app.queries.statuses import parse_status
+from collector.store.tables import TRACE
+from collector.words import OUTCOMES
+
+__all__ = ["Group", "Hit", "search"]
+
+_MAX = 8
+
+_process = TRACE.tables["process"]
+_socket = TRACE.tables["socket"]
+_address = TRACE.tables["address"]
+_operation = TRACE.tables["operation"]
+_abort = TRACE.tables["abort"]
+_module = TRACE.tables["module"]
+_stack = TRACE.tables["stack"]
+_frame = TRACE.tables["stack_frame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing found. `link` is a path below /t/KEY/."""
+
+    text: str
+    link: str
+    more: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Things of one kind; `all_link` leads to the whole list where there is one."""
+
+    title: str
+    hits: tuple[Hit, ...]
+    all_link: str | None = None
+
+
+def search(db: Connection, text: str) -> list[Group]:
+    """What a text may mean in one trace."""
+    return [group for group in _groups(db, text.strip()) if group.hits]
+
+
+def _groups(db: Connection, text: str) -> Iterator[Group]:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+    if statuses := _statuses(text):
+        yield _errors(db, text, statuses)
+    if number is not None and number <= 65_535:
+        yield _port(db, number)
+    if number is not None:
+        yield _processes(db, "Processes by id", _process.c.pid == number, _link("processes", pid=str(number)))
+    yield from _internet(db, text)
+    yield from _memory(db, text)
+    if number is None and len(text) >= 2:
+        named = or_(_process.c.image.icontains(text, autoescape=True), _process.c.command_line.icontains(text, autoescape=True))
+        yield _processes(db, "Processes by name", named, _link("processes", name=text))
+        yield _modules(db, text)
+        yield _stacks(db, text)
+
+
+def _link(path: str, **query: str) -> str:
+    """A link below the trace with a query."""
+    return f"{path}?{urlencode(query, safe='@:,/')}"
+
+
+def _statuses(text: str) -> tuple[int, ...]:
+    try:
+        return parse_status(text)
+    except ValueError:
+        return ()
+
+
+def _errors(db: Connection, text: str, statuses: tuple[int, ...]) -> Group:
+    rows = db.execute(
+        select(_operation.c.status, func.count())
+        .where(_operation.c.trace_id == 1, _operation.c.status.in_(statuses), _operation.c.outcome != OUTCOMES.index("completed"))
+        .group_by(_operation.c.status)
+        .order_by(func.count().desc())
+    ).all()
+    hits = [
+        Hit(fmt.status(status), _link("operations", status=f"{status & 0xFFFFFFFF:#x}"), f"on {fmt.plural(number, 'operation')}")
+        for status, number in rows[:_MAX]
+    ]
+    aborts = db.execute(
+        select(func.count()).select_from(_abort).where(_abort.c.trace_id == 1, _abort.c.last_error.in_(statuses))
+    ).scalar_one()
+    if aborts:
+        hits.append(Hit("the last error before an abort", "aborts", fmt.plural(aborts, "abort")))
+    return Group("Errors", tuple(hits), _link("errors", status=text))
+
+
+def _port(db: Connection, port: int) -> Group:
+    rows = db.execute(
+        select(_address.c.text).where(_address.c.trace_id == 1, _address.c.port == port).order_by(_address.c.n).limit(_MAX)
+    ).scalars()
+    hits = tuple(Hit(found, _link("sockets", address=found, unused=""), "socket address") for found in rows)
+    return Group("Port", hits, _link("sockets", port=str(port), unused=""))
+
+
+def _internet(db: Connection, text: str) -> Iterator[Group]:
+    if not re.search(r"[.:]", text):
+        return
+    try:
+        wanted = parse_address_range(text)
+    except ValueError:
+        return
+    rows = db.execute(
+        select(_address.c.text)
+        .where(_address.c.trace_id == 1, _address.c.n.in_(address_numbers(wanted)))
+        .order_by(_address.c.n)
+        .limit(_MAX)
+    ).scalars()
+    yield Group(
+        "Addresses",
+        tuple(Hit(found, _link("sockets", address=found, unused=""), "socket address") for found in rows),
+        _link("sockets", address=text, unused=""),
+    )
+
+
+def _processes(db: Connection, title: str, condition: object, all_link: str) -> Group:
+    p = _process.c
+    rows = db.execute(
+        select(p.pid, p.eprocess, p.start_ns, p.first_ns, p.image)
+        .where(p.trace_id == 1, condition)  # type: ignore[arg-type] # a condition on the process table
+        .order_by(p.first_ns)
+        .limit(_MAX)
+    )
+    hits = []
+    for row in rows:
+        link = process_link(row.pid, row.eprocess, row.start_ns, row.first_ns)
+        hits.append(
+            Hit(
+                f"{row.image or 'process'} {'' if row.pid is None else row.pid}".strip(),
+                f"processes/{link}",
+                f"from {fmt.time(row.first_ns)}",
+            )
+        )
+    return Group(title, tuple(hits), all_link)
+
+
+def _memory(db: Connection, text: str) -> Iterator[Group]:
+    """Endpoints, process objects, buffers and allocations at a hex address."""
+    bare = text.lower().removeprefix("0x")
+    if not re.fullmatch(r"[0-9a-f]{5,16}", bare) or (text == bare and bare.isdigit()):
+        return
+    value = int(bare, 16)
+    stored = fmt.stored_address(value)
+    s = _socket.c
+    rows = db.execute(
+        select(s.endpoint, s.created_ns, s.first_ns, s.end).where(s.trace_id == 1, s.endpoint == stored).order_by(s.first_ns).limit(_MAX)
+    )
+    yield Group(
+        "Sockets",
+        tuple(
+            Hit(
+                fmt.address(row.endpoint),
+                f"sockets/{socket_link(row.endpoint, row.created_ns, row.first_ns)}",
+                f"from {fmt.time(row.first_ns)}, {fmt.words(row.end)}",
+            )
+            for row in rows
+        ),
+    )
+    yield _processes(db, "Process objects", _process.c.eprocess == stored, "processes")
+    yield Group("Address", (Hit(f"everything at {value:#x}", f"address/{value:#x}"),))
+
+
+def _modules(db: Connection, text: str) -> Group:
+    m = _module.c
+    rows = db.execute(
+        select(m.file, func.count(m.process_n.distinct()), func.min(m.base))
+        .where(m.trace_id == 1, m.file.icontains(text, autoescape=True))
+        .group_by(m.file)
+        .order_by(m.file)
+        .limit(_MAX)
+    )
+    return Group(
+        "Modules",
+        tuple(Hit(file, f"address/{base & (1 << 64) - 1:#x}", fmt.plural(number, "process", "processes")) for file, number, base in rows),
+    )
+
+
+def _stacks(db: Connection, text: str) -> Group:
+    by_hash = select(_stack.c.hash).where(_stack.c.trace_id == 1, _stack.c.hash.startswith(text.lower(), autoescape=True)).limit(_MAX)
+    hits = [Hit(f"stack {found}", f"stacks/{found}") for found in db.execute(by_hash).scalars()]
+    named = or_(_frame.c.module.icontains(text, autoescape=True), _frame.c.symbol.icontains(text, autoescape=True))
+    has = db.execute(select(_frame.c.stack_n).where(_frame.c.trace_id == 1, named).limit(1)).first()
+    if has is not None:
+        hits.append(Hit(f"stacks with “{text}” in a frame", _link("stacks", frame=text)))
+    return Group("Stacks", tuple(hits))

@@ -1,0 +1,274 @@
+"""The sockets of a trace: one row a lifetime of an endpoint."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
+
+from app import format as fmt
+from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, yes_no
+from app.links import ProcessRef, socket_link
+from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.addresses import AddressRange, address_numbers, parse_address_range, parse_port, port_numbers
+from app.queries.who import life_filters, process_columns, process_filter, process_ref, process_table
+from collector.store.tables import TRACE
+
+__all__ = ["ENDS", "FILTERS", "SORTS", "TYPES", "SocketRow", "protocol_words", "socket_rows", "sockets_number", "sockets_page"]
+
+socket = TRACE.tables["socket"]
+peer = TRACE.tables["peer"]
+abort = TRACE.tables["abort"]
+p = process_table()
+local = TRACE.tables["address"].alias("local")
+remote = TRACE.tables["address"].alias("remote")
+
+ENDS = ("closed", "superseded", "open_at_end", "closing_at_end", "ended_by_exit")
+TYPES = {"none": 0, "stream": 1, "dgram": 2, "raw": 3, "rdm": 4, "seqpacket": 5}
+PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58}
+
+_TYPE_WORDS = {number: word for word, number in TYPES.items()}
+_PROTOCOL_WORDS = {number: word.upper() for word, number in PROTOCOLS.items()} | {58: "ICMPv6"}
+_INTERNET = (2, 23)
+
+
+@dataclass(frozen=True, slots=True)
+class SocketRow:
+    """One socket in the list. `last_ns` is its last record, `life_ns` runs to its close, else to that."""
+
+    socket: str
+    endpoint: fmt.Address
+    process: ProcessRef | None
+    type: str | None
+    protocol: str | None
+    local: str | None
+    remote: str | None
+    first_ns: int
+    create_seen: bool
+    closed_ns: int | None
+    last_ns: int
+    life_ns: int
+    end: str
+    listener: bool
+    connections: int
+    bytes_sent: int
+    bytes_received: int
+    sends: int
+    receives: int
+    errors: int
+    last_error: fmt.Status | None
+    aborted: bool
+
+
+def protocol_words(family: int | None, kind: int | None, protocol: int | None) -> str | None:
+    """A socket's protocol as people say it: by its number where the family is an internet one, else by its type."""
+    if family in _INTERNET:
+        if protocol in _PROTOCOL_WORDS:
+            return _PROTOCOL_WORDS[protocol or 0]
+        if not protocol and kind in (1, 2):
+            return "TCP" if kind == 1 else "UDP"
+    if protocol is None or (not protocol and kind is None):
+        return None
+    return f"protocol {protocol}"
+
+
+def _has_address(wanted: AddressRange) -> ColumnElement[bool]:
+    return _at(address_numbers(wanted))
+
+
+def _has_port(port: int) -> ColumnElement[bool]:
+    return _at(port_numbers(port))
+
+
+def _at(numbers: Any) -> ColumnElement[bool]:  # Any: a select of address numbers
+    talked = select(peer.c.socket_n).where(peer.c.trace_id == 1, peer.c.address_n.in_(numbers))
+    return or_(socket.c.local_n.in_(numbers), socket.c.remote_n.in_(numbers), socket.c.n.in_(talked))
+
+
+def _is_protocol(words: tuple[str, ...]) -> ColumnElement[bool]:
+    by_type = {"tcp": 1, "udp": 2}
+    return or_(
+        *(or_(socket.c.protocol == PROTOCOLS[word], and_(socket.c.protocol == 0, socket.c.type == by_type.get(word, -1))) for word in words)
+    )
+
+
+_was_aborted = exists().where(abort.c.trace_id == 1, abort.c.socket_n == socket.c.n)
+_was_used = or_(
+    socket.c.local_n.is_not(None),
+    socket.c.remote_n.is_not(None),
+    socket.c.connections > 0,
+    socket.c.sends > 0,
+    socket.c.receives > 0,
+    socket.c.errors > 0,
+    socket.c.bytes_indicated > 0,
+    socket.c.listener,
+)
+_life = func.coalesce(socket.c.closed_ns, socket.c.last_ns) - socket.c.first_ns
+
+FILTERS = (
+    process_filter(socket.c.process_n),
+    Filter("endpoint", parse_address, lambda v: socket.c.endpoint == fmt.stored_address(v), "at endpoint {}", "Endpoint", hint="0x…"),
+    Filter("address", parse_address_range, _has_address, "with address {}", "Address", hint="IP, IP:port or prefix"),
+    Filter("port", parse_port, _has_port, "with port {}", "Port", hint="local or remote"),
+    Filter(
+        "protocol",
+        one_of(tuple(PROTOCOLS)),
+        _is_protocol,
+        "speaking {}",
+        "Protocol",
+        show=" or ".join,
+        choices=(("tcp", "TCP"), ("udp", "UDP"), ("icmp", "ICMP"), ("icmpv6", "ICMPv6")),
+    ),
+    Filter(
+        "type",
+        one_of(tuple(TYPES)),
+        lambda v: socket.c.type.in_([TYPES[word] for word in v]),
+        "of type {}",
+        "Type",
+        show=" or ".join,
+        choices=tuple((word, word) for word in TYPES),
+    ),
+    Filter(
+        "state",
+        one_of(ENDS),
+        lambda v: socket.c.end.in_(v),
+        "whose end is {}",
+        "End",
+        show=lambda v: fmt.words(" or ".join(v)),
+        choices=tuple((word, fmt.words(word)) for word in ENDS),
+    ),
+    Filter(
+        "aborted",
+        yes_no,
+        lambda v: _was_aborted if v else ~_was_aborted,
+        "{} by an abort",
+        "Aborted",
+        show=lambda v: "ended" if v else "not ended",
+        choices=(("yes", "yes"), ("no", "no")),
+    ),
+    Filter("min_errors", parse_count, lambda v: socket.c.errors >= v, "with {} errors or more", "Errors from", hint="count"),
+    Filter(
+        "min_bytes",
+        parse_bytes,
+        lambda v: socket.c.bytes_sent + socket.c.bytes_received >= v,
+        "that moved {} or more",
+        "Bytes from",
+        show=fmt.bytes_text,
+        hint="64 KiB",
+    ),
+    *life_filters(socket.c.first_ns, func.coalesce(socket.c.destroyed_ns, socket.c.closed_ns, socket.c.last_ns)),
+    Filter(
+        "listener",
+        yes_no,
+        lambda v: socket.c.listener if v else ~socket.c.listener,
+        "that {}",
+        "Listener",
+        show=lambda v: "listen" if v else "do not listen",
+        choices=(("yes", "yes"), ("no", "no")),
+    ),
+    Filter(
+        "unused",
+        one_of(("hide", "only")),
+        lambda v: _was_used if v == ("hide",) else ~_was_used,
+        "{}",
+        "Unused",
+        show=lambda v: "unused ones hidden" if v == ("hide",) else "unused ones only",
+        choices=(("hide", "hidden"), ("only", "only these")),
+        default="hide",
+    ),
+)
+
+SORTS = (
+    Sort("first_ns", socket.c.first_ns),
+    Sort("process", p.c.image),
+    Sort("local", local.c.text),
+    Sort("remote", remote.c.text),
+    Sort("bytes_sent", socket.c.bytes_sent, falls=True),
+    Sort("bytes_received", socket.c.bytes_received, falls=True),
+    Sort("sends", socket.c.sends, falls=True),
+    Sort("receives", socket.c.receives, falls=True),
+    Sort("errors", socket.c.errors, falls=True),
+    Sort("life_ns", _life, falls=True),
+    Sort("end", socket.c.end),
+    Sort("endpoint", socket.c.endpoint),
+)
+
+_ROWS = select(
+    *(
+        socket.c[name]
+        for name in (
+            "endpoint",
+            "family",
+            "type",
+            "protocol",
+            "created_ns",
+            "first_ns",
+            "create_seen",
+            "closed_ns",
+            "last_ns",
+            "end",
+            "listener",
+            "connections",
+            "bytes_sent",
+            "bytes_received",
+            "sends",
+            "receives",
+            "errors",
+            "last_error",
+        )
+    ),
+    _life.label("life_ns"),
+    local.c.text.label("local"),
+    remote.c.text.label("remote"),
+    _was_aborted.label("aborted"),
+    *process_columns(p),
+).select_from(
+    socket.outerjoin(p, and_(p.c.trace_id == 1, p.c.n == socket.c.process_n))
+    .outerjoin(local, and_(local.c.trace_id == 1, local.c.n == socket.c.local_n))
+    .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == socket.c.remote_n))
+)
+
+
+def _row(row: Any) -> SocketRow:  # Any: a row with the columns of _ROWS
+    endpoint = fmt.to_address(row.endpoint)
+    assert endpoint is not None
+    return SocketRow(
+        socket=socket_link(row.endpoint, row.created_ns, row.first_ns),
+        endpoint=endpoint,
+        process=process_ref(row),
+        type=None if row.type is None else _TYPE_WORDS.get(row.type, f"type {row.type}"),
+        protocol=protocol_words(row.family, row.type, row.protocol),
+        local=row.local,
+        remote=row.remote,
+        first_ns=row.first_ns,
+        create_seen=row.create_seen,
+        closed_ns=row.closed_ns,
+        last_ns=row.last_ns,
+        life_ns=row.life_ns,
+        end=row.end,
+        listener=row.listener,
+        connections=row.connections,
+        bytes_sent=row.bytes_sent,
+        bytes_received=row.bytes_received,
+        sends=row.sends,
+        receives=row.receives,
+        errors=row.errors,
+        last_error=fmt.to_status(row.last_error),
+        aborted=row.aborted,
+    )
+
+
+def sockets_page(db: Connection, asked: Asked) -> tuple[list[SocketRow], Position | None]:
+    """One page of the sockets, and where the next begins."""
+    found = fetch(db, _ROWS, table=socket, moment=(socket.c.first_ns,), asked=asked)
+    return [_row(row) for row in found.rows], found.next
+
+
+def sockets_number(db: Connection, where: Conditions) -> int | None:
+    """How many sockets there are, as `count_up_to`."""
+    return count_up_to(db, _ROWS, table=socket, where=where)
+
+
+def socket_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[SocketRow]:
+    """Rows that meet conditions on the columns of `socket`, in time order."""
+    rows = db.execute(_ROWS.where(socket.c.trace_id == 1, *conditions).order_by(socket.c.first_ns, socket.c.n).limit(limit))
+    return [_row(row) for row in rows]

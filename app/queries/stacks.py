@@ -1,0 +1,200 @@
+"""Call stacks: their frames, and which allocations they still hold at the end of the trace."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, case, func, select
+
+from app import format as fmt
+from app.filters import Filter, parse_bytes, parse_text
+from app.links import ProcessRef
+from app.paging import Asked, Sort
+from app.queries.who import process_columns, process_filter, process_ref, process_table
+from collector.store.tables import TRACE
+
+__all__ = ["FILTERS", "SORTS", "FrameRow", "HeldRow", "callers_of", "frame_text", "frames", "held_by_stack", "stack_users"]
+
+_stack = TRACE.tables["stack"]
+_frame = TRACE.tables["stack_frame"]
+_ref = TRACE.tables["stack_ref"]
+_allocation = TRACE.tables["allocation"]
+_p = process_table()
+
+_SHOWN_FRAMES = 3
+_ALLOCATORS = ("ntdll.dll", "ucrtbase.dll", "ucrtbased.dll", "msvcrt.dll", "kernelbase.dll", "verifier.dll", "vcruntime140.dll")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRow:
+    """One frame; frame 0 is the innermost."""
+
+    frame: int
+    module: str | None
+    symbol: str | None
+    offset: str | None
+    address: fmt.Address
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRow:
+    """What one stack of one process allocated and did not free."""
+
+    stack: str
+    callers: str
+    process: ProcessRef | None
+    held_bytes: int
+    held_count: int
+    allocations: int
+    allocated_bytes: int
+    first_ns: int
+    last_ns: int
+
+
+_is_held = _allocation.c.end_ns.is_(None)
+_held_bytes = func.sum(case((_is_held, _allocation.c.size), else_=0))
+_held_count = func.sum(case((_is_held, 1), else_=0))
+
+
+def _has_frame(text: str) -> Any:  # Any: a condition
+    named = _frame.c.module.icontains(text, autoescape=True) | _frame.c.symbol.icontains(text, autoescape=True)
+    return _stack.c.n.in_(select(_frame.c.stack_n).where(_frame.c.trace_id == 1, named))
+
+
+FILTERS = (
+    process_filter(_allocation.c.process_n),
+    Filter("frame", parse_text, _has_frame, "with “{}” in a frame", "Module or symbol", hint="name"),
+    Filter("min_size", parse_bytes, lambda v: _allocation.c.size >= v, "counting blocks of {} or more", "Blocks from", show=fmt.bytes_text),
+)
+
+SORTS = (
+    Sort("held_bytes", _held_bytes, falls=True),
+    Sort("held_count", _held_count, falls=True),
+    Sort("allocations", func.count(), falls=True),
+    Sort("allocated_bytes", func.sum(_allocation.c.size_at_open), falls=True),
+    Sort("first_ns", func.min(_allocation.c.first_ns)),
+)
+
+
+def held_by_stack(db: Connection, asked: Asked) -> tuple[list[HeldRow], bool]:
+    """Stacks in the order asked for, at most as many as a page has, and whether there are more."""
+    order = asked.order.sort.column
+    rows = db.execute(
+        select(
+            _stack.c.n.label("stack_n"),
+            _stack.c.hash,
+            _held_bytes.label("held_bytes"),
+            _held_count.label("held_count"),
+            func.count().label("allocations"),
+            func.sum(_allocation.c.size_at_open).label("allocated_bytes"),
+            func.min(_allocation.c.first_ns).label("earliest_ns"),
+            func.max(_allocation.c.first_ns).label("latest_ns"),
+            *process_columns(_p),
+        )
+        .select_from(
+            _allocation.join(_ref, and_(_ref.c.trace_id == 1, _ref.c.ref == _allocation.c.owner_stack_ref))
+            .join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == _ref.c.stack_n))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _allocation.c.process_n))
+        )
+        .where(_allocation.c.trace_id == 1, *asked.where.clauses())
+        .group_by(_stack.c.n, _allocation.c.process_n)
+        .order_by(order.desc() if asked.order.falls else order.asc(), _stack.c.hash)
+        .limit(asked.limit + 1)
+    ).all()
+    shown = rows[: asked.limit]
+    callers = callers_of(db, [row.stack_n for row in shown])
+    return [_held(row, callers.get(row.stack_n, "")) for row in shown], len(rows) > asked.limit
+
+
+def _held(row: Row[Any], callers: str) -> HeldRow:  # Any: the columns selected above
+    return HeldRow(
+        row.hash,
+        callers,
+        process_ref(row),
+        row.held_bytes,
+        row.held_count,
+        row.allocations,
+        row.allocated_bytes,
+        row.earliest_ns,
+        row.latest_ns,
+    )
+
+
+def callers_of(db: Connection, stacks: list[int]) -> dict[int, str]:
+    """The innermost frames of stacks outside the allocator, as one line each, by the stack's number."""
+    lines: dict[int, list[str]] = {}
+    rows = db.execute(
+        select(_frame.c.stack_n, _frame.c.module, _frame.c.symbol, _frame.c.offset, _frame.c.address)
+        .where(_frame.c.trace_id == 1, _frame.c.stack_n.in_(stacks))
+        .order_by(_frame.c.stack_n, _frame.c.frame)
+    )
+    for row in rows:
+        shown = lines.setdefault(row.stack_n, [])
+        if len(shown) < _SHOWN_FRAMES and _file(row.module).lower() not in _ALLOCATORS:
+            shown.append(frame_text(row.module, row.symbol, row.offset, row.address))
+    return {stack: " ← ".join(shown) for stack, shown in lines.items()}
+
+
+def _file(module: str | None) -> str:
+    return (module or "").replace("/", "\\").rpartition("\\")[2]
+
+
+def frame_text(module: str | None, symbol: str | None, offset: int | None, address: int) -> str:
+    """A frame in one line: `client.exe!main+0x1f`, without symbols `client.exe+0x1f04`, without a module its address."""
+    if module is None:
+        return fmt.address(address)
+    if symbol:
+        return f"{_file(module)}!{symbol}"
+    return f"{_file(module)}+{fmt.hexadecimal(offset)}" if offset is not None else _file(module)
+
+
+def frames(db: Connection, stack_hash: str) -> tuple[int, bool, list[FrameRow]] | None:
+    """A stack by its hash: its number, whether all its frames are known, and the frames, innermost first."""
+    found = db.execute(select(_stack.c.n, _stack.c.is_complete).where(_stack.c.trace_id == 1, _stack.c.hash == stack_hash).limit(1)).first()
+    if found is None:
+        return None
+    rows = db.execute(
+        select(_frame.c.frame, _frame.c.module, _frame.c.symbol, _frame.c.offset, _frame.c.address)
+        .where(_frame.c.trace_id == 1, _frame.c.stack_n == found.n)
+        .order_by(_frame.c.frame)
+    )
+    mask = (1 << 64) - 1
+    return (
+        found.n,
+        found.is_complete,
+        [
+            FrameRow(
+                row.frame,
+                row.module,
+                row.symbol,
+                None if row.offset is None else fmt.hexadecimal(row.offset),
+                fmt.Address(row.address & mask),
+            )
+            for row in rows
+        ],
+    )
+
+
+def stack_users(db: Connection, stack_n: int) -> list[HeldRow]:
+    """What a stack allocated, by process."""
+    rows = db.execute(
+        select(
+            _stack.c.hash,
+            _held_bytes.label("held_bytes"),
+            _held_count.label("held_count"),
+            func.count().label("allocations"),
+            func.sum(_allocation.c.size_at_open).label("allocated_bytes"),
+            func.min(_allocation.c.first_ns).label("earliest_ns"),
+            func.max(_allocation.c.first_ns).label("latest_ns"),
+            *process_columns(_p),
+        )
+        .select_from(
+            _stack.join(_ref, and_(_ref.c.trace_id == 1, _ref.c.stack_n == _stack.c.n))
+            .join(_allocation, and_(_allocation.c.trace_id == 1, _allocation.c.owner_stack_ref == _ref.c.ref))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _allocation.c.process_n))
+        )
+        .where(_stack.c.trace_id == 1, _stack.c.n == stack_n)
+        .group_by(_allocation.c.process_n)
+        .order_by(_held_bytes.desc())
+        .limit(50)
+    )
+    return [_held(row, "") for row in rows]

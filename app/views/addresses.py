@@ -1,0 +1,78 @@
+"""The history of an address: what lived there and what happened."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from app.deps import ReadTrace
+from app.format import Address
+from app.links import parse_address
+from app.listing import Column, Listing, plain_listing
+from app.page import Page
+from app.queries import address_history as queries
+from app.render import render
+from app.views.allocations import COLUMNS as ALLOCATION_COLUMNS
+from app.views.operations import COLUMNS as OPERATION_COLUMNS
+from app.views.overlaps import COLUMNS as OVERLAP_COLUMNS
+from app.views.sockets import COLUMNS as SOCKET_COLUMNS
+
+__all__ = ["AddressPage", "router"]
+
+router = APIRouter()
+
+RANGE_COLUMNS = (
+    Column("what", "What", keeps=True),
+    Column("name", "Name", "path", keeps=True),
+    Column("process", "Process", "process"),
+    Column("low", "From", "hex_address"),
+    Column("high", "To", "hex_address"),
+    Column("from_ns", "Since", "before"),
+    Column("until_ns", "Until", "ended"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressPage(Page):
+    """One address. `large_searched` is false where the search for large allocations took too long."""
+
+    address: Address
+    sockets: Listing
+    allocations: Listing
+    operations: Listing
+    overlaps: Listing
+    ranges: Listing
+    large_searched: bool
+    most: int
+
+
+@router.get("/t/{trace_key}/address/{address}", name="address", summary="History of an address", response_class=HTMLResponse)
+def address(request: Request, trace: ReadTrace, address: str) -> Response:
+    """What lived and what happened at an address: endpoints, allocations, buffers of operations, overlaps, modules, thread stacks."""
+    value = parse_address(address)
+    path = trace.urls("address", trace_key=trace.key, address=value)
+    allocations, searched = queries.allocations_at(trace.db, value)
+    found = {
+        "sockets": plain_listing("sockets", path, SOCKET_COLUMNS, queries.sockets_at(trace.db, value)),
+        "allocations": plain_listing("allocations", path, ALLOCATION_COLUMNS, allocations),
+        "operations": plain_listing("operations", path, OPERATION_COLUMNS, queries.operations_at(trace.db, value)),
+        "overlaps": plain_listing("overlaps", path, OVERLAP_COLUMNS, queries.overlaps_at(trace.db, value)),
+        "ranges": plain_listing("ranges", path, RANGE_COLUMNS, queries.ranges_at(trace.db, value)),
+    }
+    kinds = [name for name, listing in found.items() if listing.rows]
+    sentence = f"At this address: {', '.join(kinds)}." if kinds else "Nothing in this trace lived at this address or used it."
+    page = AddressPage(
+        title=f"Address {value}",
+        sentence=sentence,
+        trace=trace.head,
+        crumbs=trace.crumbs(),
+        address=value,
+        large_searched=searched,
+        most=queries.MAX_ROWS,
+        sockets=found["sockets"],
+        allocations=found["allocations"],
+        operations=found["operations"],
+        overlaps=found["overlaps"],
+        ranges=found["ranges"],
+    )
+    return render(request, "address.html", page)

@@ -1,0 +1,59 @@
+"""A trace that cannot be read yet: how far its collecting is, and what is known so far."""
+
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.errors import StillCollecting
+from app.format import bytes_text
+from app.page import Crumb, Page, ProblemLine
+from app.queries import catalog
+from app.render import render
+from collector.store.engine import TraceFolder
+
+__all__ = ["CollectingPage", "install"]
+
+RELOAD_SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectingPage(Page):
+    """Progress of one trace."""
+
+    entry: catalog.EntryRow
+    problems: tuple[ProblemLine, ...]
+    reload_seconds: int | None
+
+
+def install(app: FastAPI) -> None:
+    """Answer with progress where a trace is asked for that is not complete."""
+    app.add_exception_handler(StillCollecting, _answer)
+
+
+def _answer(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StillCollecting)
+    folder: TraceFolder = request.app.state.folder
+    with folder.catalog().connect() as db:
+        entry = catalog.entry(db, error.key)
+        problems = tuple(catalog.problems(db, error.key))
+    assert entry is not None  # the error was raised for an entry of this catalog
+    running = entry.state == "collecting"
+    if running and entry.bytes_total:
+        sentence = f"This trace is being collected: {bytes_text(entry.bytes_done or 0)} of {bytes_text(entry.bytes_total)} read. Its pages open when it is complete."
+    elif running:
+        sentence = "This trace is being collected. Its pages open when it is complete."
+    else:
+        sentence = f"Collecting this trace was interrupted{': ' + entry.message if entry.message else ''}. Collect the file again."
+    page = CollectingPage(
+        title=entry.name,
+        sentence=sentence,
+        crumbs=(Crumb("traces", request.app.state.urls("traces")),),
+        entry=entry,
+        problems=problems,
+        reload_seconds=RELOAD_SECONDS if running else None,
+    )
+    headers = {"Retry-After": str(RELOAD_SECONDS)} if running else {}
+    is_overview = request.url.path.rstrip("/").endswith(f"/t/{error.key}")
+    return render(request, "collecting.html", page, status_code=200 if is_overview else 503, headers=headers)

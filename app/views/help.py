@@ -1,0 +1,97 @@
+"""Help and the description of the API."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from app.glossary import TERMS
+from app.page import Crumb, Page
+from app.recording import ALL_SOCKETS, HEAP, KERNEL, Command
+from app.render import render
+
+__all__ = ["DocsPage", "Endpoint", "HelpPage", "Parameter", "router"]
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelpPage(Page):
+    """Words and recording commands."""
+
+    terms: dict[str, str]
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a path or query."""
+
+    name: str
+    place: str
+    description: str
+    allowed: tuple[str, ...]
+    example: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One page of the API."""
+
+    path: str
+    summary: str
+    description: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocsPage(Page):
+    """All pages of the API."""
+
+    endpoints: tuple[Endpoint, ...]
+
+
+@router.get("/help", name="help", summary="Help", response_class=HTMLResponse)
+def help_page(request: Request) -> Response:
+    """What the words mean, and how to record a trace."""
+    page = HelpPage(
+        title="Help",
+        sentence="What the words on the pages mean, and how to record a trace.",
+        crumbs=(Crumb("traces", request.app.state.urls("traces")),),
+        terms=TERMS,
+        commands=(ALL_SOCKETS, HEAP, KERNEL),
+    )
+    return render(request, "help.html", page)
+
+
+@router.get("/docs", name="docs", summary="The API", response_class=HTMLResponse)
+def docs(request: Request) -> Response:
+    """Every page is also JSON, every table also CSV; this page lists them with their parameters."""
+    described = request.app.openapi()["paths"]
+    endpoints = tuple(_endpoint(path, methods["get"]) for path, methods in described.items() if "get" in methods)
+    page = DocsPage(
+        title="API",
+        sentence="Every page is also JSON with ?format=json, and every table CSV with ?format=csv.",
+        crumbs=(Crumb("traces", request.app.state.urls("traces")),),
+        endpoints=endpoints,
+    )
+    return render(request, "docs.html", page)
+
+
+def _endpoint(path: str, described: dict[str, Any]) -> Endpoint:  # Any: OpenAPI
+    return Endpoint(
+        path,
+        described.get("summary", ""),
+        described.get("description", ""),
+        tuple(
+            Parameter(
+                one["name"],
+                one["in"],
+                one.get("description", ""),
+                tuple(str(value) for value in one.get("schema", {}).get("enum", ())),
+                one.get("example"),
+            )
+            for one in described.get("parameters", ())
+        ),
+    )

@@ -1,0 +1,188 @@
+"""A page that is one filtered, sorted, paged table: what all lists of a trace share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+from starlette.requests import Request
+
+from app.deps import OpenTrace
+from app.filters import Filter
+from app.format import plural
+from app.listing import Column, Listing, listing
+from app.page import Crumb, Page
+from app.paging import COUNT_CEILING, Asked, Position, Sort, ask
+from app.queries.coverage import coverage
+from app.recording import AFD, Command
+from app.render import wanted_form
+
+__all__ = ["Empty", "ListPage", "asked_of", "list_page", "parameters", "why_empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Why a table has no rows, and the way out."""
+
+    reason: str
+    ways: tuple[Crumb, ...] = ()
+    command: Command | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPage(Page):
+    """One page of a list. `facts` are sentences above the table, `ways` links to neighbouring views of the same rows."""
+
+    listing: Listing
+    empty: Empty | None = None
+    facts: tuple[str, ...] = ()
+    ways: tuple[Crumb, ...] = field(default=(), metadata={"json": False})
+
+
+def asked_of(request: Request, filters: tuple[Filter, ...], sorts: tuple[Sort, ...]) -> Asked:
+    """What a request asks of a list. Raises BadFilter, BadPosition."""
+    return ask(request.query_params, filters, sorts, form=wanted_form(request))
+
+
+def why_empty(
+    db: Connection,
+    *,
+    nouns: str,
+    needs: tuple[str, ...],
+    otherwise: str,
+    clear_href: str | None = None,
+    narrowed: str = "",
+) -> Empty:
+    """Say why a table is empty: the filters, records that are missing, or that nothing of the kind happened."""
+    covered = coverage(db)
+    missing = covered.missing(needs)
+    if missing:
+        if missing[0].provider == AFD and not covered.by_area["sockets"]:
+            return Empty(
+                "This trace has no records of the Winsock provider: it was not enabled in the session.", command=missing[0].command
+            )
+        what = " and no ".join(area.what for area in missing)
+        return Empty(
+            f"This trace has no {what}. Either nothing of the kind happened, or it was not recorded: {missing[0].where}.",
+            command=missing[0].command,
+        )
+    if narrowed and clear_href:
+        return Empty(f"No {nouns} {narrowed}.", ways=(Crumb("Show all", clear_href),))
+    return Empty(otherwise)
+
+
+def list_page(
+    request: Request,
+    trace: OpenTrace,
+    asked: Asked,
+    rows: Sequence[Any],  # Any: each list has a row type of its own
+    following: Position | None,
+    total: int | None,
+    *,
+    title: str,
+    noun: tuple[str, str],
+    columns: Sequence[Column],
+    filters: Sequence[Filter],
+    sorts: Sequence[Sort],
+    section: str,
+    needs: tuple[str, ...],
+    otherwise: str,
+    facts: tuple[str, ...] = (),
+    ways: tuple[Crumb, ...] = (),
+) -> ListPage:
+    """The page of one list. `needs` are the areas of records without which it must be empty, `otherwise` says why else it can be."""
+    table = listing(
+        section,
+        trace.urls.base_path + request.url.path,
+        columns,
+        rows,
+        filters=filters,
+        sorts=sorts,
+        where=asked.where,
+        order=asked.order,
+        next_position=following,
+        after=asked.after,
+        total=total,
+    )
+    narrowed = asked.where.in_words()
+    sentence = _sentence(total, len(rows), noun, narrowed, _order_words(columns, asked))
+    empty = None
+    if not rows:
+        empty = why_empty(
+            trace.db,
+            nouns=noun[1],
+            needs=needs,
+            otherwise=otherwise,
+            clear_href=table.clear_href or _all_href(request, trace, asked),
+            narrowed=narrowed,
+        )
+    return ListPage(
+        title=title,
+        sentence=sentence,
+        trace=trace.head,
+        crumbs=trace.crumbs(),
+        section=section,
+        listing=table,
+        empty=empty,
+        facts=facts,
+        ways=ways,
+    )
+
+
+def _all_href(request: Request, trace: OpenTrace, asked: Asked) -> str | None:
+    """The page without its default conditions, where it has some."""
+    defaults = [item.filter.key for item in asked.where.items if item.filter.default is not None]
+    return trace.urls.base_path + request.url.path + "?" + "&".join(f"{key}=" for key in defaults) if defaults else None
+
+
+def _sentence(total: int | None, shown: int, noun: tuple[str, str], narrowed: str, order: str) -> str:
+    """`12 sockets of process a.exe, the earliest first.`"""
+    if total is None:
+        size = f"The {noun[1]}" if shown else f"No {noun[1]}"
+    elif total > COUNT_CEILING:
+        size = f"More than {plural(COUNT_CEILING, *noun)}"
+    else:
+        size = plural(total, *noun) if total else f"No {noun[1]}"
+    return f"{size}{' ' + narrowed if narrowed else ''}{', ' + order if shown > 1 else ''}."
+
+
+def _order_words(columns: Sequence[Column], asked: Asked) -> str:
+    title = next((column.title for column in columns if column.key == asked.order.sort.key), asked.order.sort.key)
+    return f"by {title.lower()}{', falling' if asked.order.falls else ''}"
+
+
+def parameters(filters: Sequence[Filter], sorts: Sequence[Sort]) -> dict[str, Any]:  # Any: a piece of OpenAPI
+    """The query parameters of a list for the API's description."""
+    described = [
+        {
+            "name": one.key,
+            "in": "query",
+            "required": False,
+            "description": f"{one.label}: rows {one.words.replace('{}', '…')}." + (f" Default: {one.default}." if one.default else ""),
+            "schema": {"type": "string"} | ({"enum": [value for value, _ in one.choices]} if one.choices else {}),
+            **({"example": one.hint} if one.hint and not one.choices else {}),
+        }
+        for one in filters
+    ]
+    names = [sort.key for sort in sorts]
+    described.append(
+        {
+            "name": "sort",
+            "in": "query",
+            "required": False,
+            "description": "Column to sort by; a minus before it shows the greatest first.",
+            "schema": {"type": "string", "enum": [sign + name for name in names for sign in ("", "-")]},
+        }
+    )
+    for name, words in (("after", "Position that the `next` link of the page before has."), ("limit", "Rows of a page, 1 to 1000.")):
+        described.append({"name": name, "in": "query", "required": False, "description": words, "schema": {"type": "string"}})
+    described.append(
+        {
+            "name": "format",
+            "in": "query",
+            "required": False,
+            "description": "The form of the answer; without it the Accept header decides.",
+            "schema": {"type": "string", "enum": ["html", "json", "csv"]},
+        }
+    )
+    return {"parameters": described}

@@ -1,0 +1,101 @@
+"""Who uses ports: by process, by remote host, and binds that failed."""
+
+from dataclasses import dataclass, field
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from app.deps import ReadTrace
+from app.format import thin
+from app.listing import Column, Listing, plain_listing
+from app.queries import ports as queries
+from app.render import render
+from app.views.grouped import grouped_listing, grouped_sentence
+from app.views.lists import ListPage, asked_of, parameters, why_empty
+
+__all__ = ["PortsPage", "router"]
+
+router = APIRouter()
+
+REMOTE_COLUMNS = (
+    Column("host", "Remote host", "mono", keeps=True),
+    Column("count", "Connections", "count", keeps=True),
+    Column("process", "Process", "process"),
+    Column("per_second", "A second", "optional"),
+    Column("open_at_end", "Not closed", "count"),
+    Column("closed_here", "Closed here", "count"),
+    Column("first_ns", "First", "time"),
+    Column("last_ns", "Last", "time"),
+    Column("bytes_sent", "Sent", "bytes"),
+    Column("bytes_received", "Received", "bytes"),
+)
+
+USE_COLUMNS = (
+    Column("process", "Process", "process", keeps=True),
+    Column("opens", "Sockets", "count", keeps=True),
+    Column("per_second", "A second", "optional"),
+    Column("open_at_end", "Not closed", "count"),
+    Column("ports", "Local ports", "count"),
+    Column("peak_dynamic", "Dynamic at once", "count"),
+    Column("peak_ns", "At", "ended"),
+    Column("bind_failures", "Failed binds", "errors"),
+)
+
+FAILURE_COLUMNS = (
+    Column("t_ns", "Time", "time", keeps=True),
+    Column("status", "Status", "status", keeps=True, term="status"),
+    Column("requested", "Asked for", "mono"),
+    Column("socket", "Socket", "socket"),
+    Column("process", "Process", "process"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortsPage(ListPage):
+    """Port use by process and remote host."""
+
+    use: Listing
+    failures: Listing
+    note: str = field(default="")
+
+
+@router.get(
+    "/t/{trace_key}/ports",
+    name="ports",
+    summary="Ports",
+    response_class=HTMLResponse,
+    openapi_extra=parameters(queries.FILTERS, queries.SORTS),
+)
+def ports(request: Request, trace: ReadTrace) -> Response:
+    """Ports in use by process, connections by remote host, and binds that failed."""
+    asked = asked_of(request, queries.FILTERS, queries.SORTS)
+    rows, has_more = queries.remotes(trace.db, asked)
+    path = trace.urls("ports", trace_key=trace.key)
+    table = grouped_listing(request, trace, asked, rows, name="ports", columns=REMOTE_COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS)
+    empty = None
+    if not rows:
+        empty = why_empty(
+            trace.db,
+            nouns="connections",
+            needs=("connects",),
+            otherwise="No socket of this trace connected to anything.",
+            clear_href=table.clear_href,
+            narrowed=asked.where.in_words(),
+        )
+    low, high = queries.DYNAMIC_PORTS
+    page = PortsPage(
+        title="Ports",
+        sentence=grouped_sentence(
+            len(rows), has_more, ("remote host of a process", "remote hosts of processes"), asked, "most connections first"
+        ),
+        trace=trace.head,
+        crumbs=trace.crumbs(),
+        section="ports",
+        listing=table,
+        empty=empty,
+        use=plain_listing("use", path, USE_COLUMNS, queries.port_use(trace.db, asked.where)),
+        failures=plain_listing("failures", path, FAILURE_COLUMNS, queries.bind_failures(trace.db, asked.where)),
+        note=f"Dynamic ports are {thin(low)} to {thin(high)}, the range Windows uses unless it was changed. A port may stay taken after its "
+        "socket is closed (TIME_WAIT); the records do not show that. Sockets that are older than the trace and silent are not counted.",
+    )
+    return render(request, "ports.html", page)

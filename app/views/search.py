@@ -1,0 +1,83 @@
+"""The search box: what a few typed words may mean, in one trace or in all."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from app.deps import Catalog
+from app.errors import BadRequest
+from app.format import plural
+from app.page import Crumb, Page
+from app.queries import catalog
+from app.queries.search import Group, search
+from app.render import render
+from collector.errors import StoreError, StoreSlow
+from collector.store.engine import TraceFolder
+
+__all__ = ["Found", "SearchPage", "router"]
+
+router = APIRouter()
+
+MAX_TRACES = 20
+MAX_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in one trace; `note` says where looking was not possible."""
+
+    key: str
+    name: str
+    groups: tuple[Group, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage(Page):
+    """The results of a search."""
+
+    found: tuple[Found, ...]
+
+
+@router.get(
+    "/search",
+    name="search",
+    summary="Search",
+    response_class=HTMLResponse,
+    openapi_extra={
+        "parameters": [
+            {"name": "q", "in": "query", "required": False, "schema": {"type": "string"}, "example": "WSAECONNRESET",
+             "description": "An error in any spelling, a port, an IP address or prefix, a process id or name, an address, a module."},
+            {"name": "trace", "in": "query", "required": False, "schema": {"type": "string"}, "description": "Look in this trace alone."},
+        ]
+    },
+)  # fmt: skip
+def search_page(request: Request, db: Catalog) -> Response:
+    """Errors in any spelling, ports, IP addresses and prefixes, processes, kernel and buffer addresses, modules, stacks."""
+    text = request.query_params.get("q", "").strip()
+    only = request.query_params.get("trace", "").strip().lower()
+    if len(text) > MAX_TEXT:
+        raise BadRequest(f"A search has at most {MAX_TEXT} characters.")
+    entries = [one for one in (catalog.entries(db) if db is not None else []) if one.state in ("complete", "live")]
+    wanted = [one for one in entries if one.key == only] if only else entries[:MAX_TRACES]
+    found = tuple(_look(request.app.state.folder, one, text) for one in wanted) if text else ()
+    number = sum(len(group.hits) for one in found for group in one.groups)
+    if not text:
+        sentence = "Type an error, a port, an IP address or prefix, a process id or name, an address, or a module."
+    elif number:
+        sentence = f"{plural(number, 'match', 'matches')} for “{text}” in {plural(len(wanted), 'trace')}."
+    else:
+        sentence = f"Nothing matches “{text}” in {plural(len(wanted), 'trace')}."
+    crumbs = (Crumb("traces", request.app.state.urls("traces")),)
+    return render(request, "search.html", SearchPage(title="Search", sentence=sentence, crumbs=crumbs, query=text, found=found))
+
+
+def _look(folder: TraceFolder, entry: catalog.EntryRow, text: str) -> Found:
+    try:
+        with folder.trace(entry.key).connect() as db:
+            return Found(entry.key, entry.name, tuple(search(db, text)))
+    except StoreSlow:
+        return Found(entry.key, entry.name, (), "Looking here takes too long; be more precise.")
+    except StoreError as error:
+        return Found(entry.key, entry.name, (), str(error))

@@ -1,0 +1,74 @@
+"""How far the data of a trace can be trusted, and what is in the file."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from app.deps import ReadTrace
+from app.format import plural
+from app.listing import Column, Listing, plain_listing
+from app.page import Page, ProblemLine
+from app.queries import trust as queries
+from app.queries.coverage import inventory
+from app.queries.trace import TraceRow, problems, trace_row
+from app.render import render
+
+__all__ = ["TrustPage", "router"]
+
+router = APIRouter()
+
+INVENTORY_COLUMNS = (
+    Column("provider_name", "Provider", "optional_text", keeps=True),
+    Column("event_name", "Event", "optional_text", keeps=True),
+    Column("event_id", "Id", "number"),
+    Column("opcode", "Opcode", "number"),
+    Column("version", "Version", "number"),
+    Column("count", "Records", "count"),
+    Column("known", "Decoded", "flag"),
+    Column("damaged", "Damaged", "errors"),
+    Column("first_ns", "First", "time"),
+    Column("last_ns", "Last", "time"),
+    Column("header_kind", "Header"),
+    Column("provider", "Provider id", "mono"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustPage(Page):
+    """What limits the answers."""
+
+    recorded: TraceRow | None
+    problems: tuple[ProblemLine, ...]
+    unmatched: queries.Unmatched
+    unknown_owners: int
+    unseen_creates: int
+    heap: tuple[tuple[str, int], ...]
+    listing: Listing
+
+
+@router.get("/t/{trace_key}/trust", name="trust", summary="Trust and inventory", response_class=HTMLResponse)
+def trust(request: Request, trace: ReadTrace) -> Response:
+    """What limits the answers of this trace, what that makes uncertain and what to do, and what is in the file."""
+    known = problems(trace.db)
+    owners, creates = queries.owners_unknown(trace.db)
+    sentence = (
+        f"{plural(len(known), 'way')} in which this data is limited, the worst first; below, all that is in the file."
+        if known
+        else "No problem of this data is known; below, all that is in the file."
+    )
+    page = TrustPage(
+        title="Trust",
+        sentence=sentence,
+        trace=trace.head,
+        crumbs=trace.crumbs(),
+        section="trust",
+        recorded=trace_row(trace.db),
+        problems=tuple(known),
+        unmatched=queries.unmatched(trace.db),
+        unknown_owners=owners,
+        unseen_creates=creates,
+        heap=queries.heap_doubts(trace.db),
+        listing=plain_listing("inventory", trace.urls("trust", trace_key=trace.key), INVENTORY_COLUMNS, inventory(trace.db)),
+    )
+    return render(request, "trust.html", page)
