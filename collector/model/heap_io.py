@@ -17,7 +17,7 @@ from collector.model.heap_io_sweep import Block, Finding, Operation, Resize, Swe
 from collector.model.heap_losses import LossIndex
 from collector.model.rows import Row, Rows
 from collector.model.spool import STRETCH, TimeSpool
-from collector.store.tables import allocation, heap_range, module, operation, resize, socket, thread
+from collector.store.tables import allocation, heap, heap_range, module, operation, resize, socket, thread
 from collector.words import BUFFER_CLASSES, CERTAINTIES, SPACES
 
 __all__ = ["join_buffers"]
@@ -47,18 +47,20 @@ def join_buffers(connection: Connection, clock: Clock, losses: Losses, *, stretc
     """Rows of the tables operation_buffer and io_finding, in pieces.
 
     Reads operations, allocations, resizes, modules, threads and heap ranges; each once, in the order of time, but the operations twice. In
-    memory are the distinct buffer addresses, the blocks that live there, and operations in flight. A trace without heap, image and
-    thread records gets no rows, as nothing could be said.
+    memory are the distinct buffer addresses, the blocks that live there, and operations in flight. Operations of a process whose
+    heap was not recorded get no rows: nothing could be said of buffers that are neither in an image nor on a stack.
 
     Args:
         stretch: operations that are in memory at once, about.
     """
-    if all(connection.execute(select(t.c.n).limit(1)).first() is None for t in (allocation, module, thread, heap_range)):
+    heap_processes = _heap_processes(connection)
+    if not heap_processes.size:
         return
     with TimeSpool(_POSTED, border=0, stretch=stretch) as spool:
         spots = Spots()
         for rows in _pages(connection, _operations(), operation):
             posted = np.array([tuple(row) for row in rows], dtype=np.int64).view(_POSTED).reshape(-1)
+            posted = posted[np.isin(posted["process"], heap_processes)]
             spots.add(posted["process"], posted["buffer"], posted["buffer"] + np.maximum(posted["length"], 1))
             spool.add(posted)
         spots.finish()
@@ -195,6 +197,12 @@ def _finding_row(n: int, finding: Finding) -> Row:
         n, finding.kind, finding.ns, posted.process, posted.socket_n, posted.n, block.n, finding.reason, finding.by_bytes,
         CERTAINTIES[0 if finding.is_certain else 1], block.free_stack_ref if finding.reason else None,
     )  # fmt: skip
+
+
+def _heap_processes(connection: Connection) -> Int64s:
+    """Processes with heap records, or with known heap ranges."""
+    columns = (heap.c.process_n, heap_range.c.process_n)
+    return np.array([n for column in columns for (n,) in connection.execute(select(column).distinct()) if n is not None], dtype=np.int64)
 
 
 def _pages(connection: Connection, query: "Select[Any]", table: Table) -> Iterator[list["RowOf[Any]"]]:
