@@ -20,7 +20,6 @@ class Life:
     first_ns: int
     end_seq: int | None = None
     begin_ticks: int = 0
-    is_begin_known: bool = False
     first_seq: int | None = None
     over_ns: int | None = None
     """When it was over at the latest; `end_ns` only where the end is known."""
@@ -46,12 +45,12 @@ class Life:
         return self.begin_seq <= seq and (self.end_seq is None or seq < self.end_seq)
 
     def learn(self, record: ProcessRecord) -> None:
-        """Take what a kernel event says of the process; what it leaves out stays."""
+        """Take what a kernel event says of the process; what was told before stays."""
         self.eprocess = self.eprocess or record.eprocess
-        self.parent_pid = record.parent_pid if record.parent_pid is not None else self.parent_pid
-        self.image = record.image or self.image
-        self.command_line = record.command_line or self.command_line
-        self.session = record.session if record.session is not None else self.session
+        self.parent_pid = self.parent_pid if self.parent_pid is not None else record.parent_pid
+        self.image = self.image or record.image
+        self.command_line = self.command_line or record.command_line
+        self.session = self.session if self.session is not None else record.session
         if record.deed in (Deed.END, Deed.DEFUNCT):
             self.exit_status = record.exit_status
         if record.pointer_size is not None:
@@ -102,9 +101,9 @@ class Lives:
             life.end_seq, life.over_ns = before.begin_seq, before.first_ns
         return life
 
-    def open_dead(self, pid: int, seq: int) -> Life:
+    def open_dead(self, pid: int, seq: int, ns: int) -> Life:
         """A life that was over before anything was heard of it: only its process object leads to it."""
-        life = Life(len(self.all), pid, -1, 0, end_seq=seq)
+        life = Life(len(self.all), pid, -1, ns, end_seq=seq)
         self.all.append(life)
         return life
 
@@ -114,6 +113,10 @@ class Lives:
             lives = self._by_eprocess.setdefault(eprocess, [])
             if life not in lives:
                 lives.append(life)
+
+    def of_object(self, pid: int, eprocess: int | None) -> Life | None:
+        """The latest life with this process id and this process object."""
+        return next((life for life in reversed(self._by_eprocess.get(eprocess or 0, ())) if life.pid == pid), None)
 
     def by_eprocess(self, eprocess: int, seq: int) -> Life | None:
         """The life with this process object at a record. Behind the end of a life its object still stands for it until another life has

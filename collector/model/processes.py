@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.clock import Clock
+from collector.clock import FILETIME_PER_SECOND, NS_PER_SECOND, Clock
 from collector.model.modules import Module, Modules
 from collector.model.process_events import Deed, ProcessRecord, process_records
 from collector.model.process_lives import Life, Lives
@@ -125,7 +125,9 @@ class Processes:
         raw = batch.raw
         for record in process_records(batch):
             life = self._apply(raw, record)
+            life.source = _SOURCES.index("kernel")
             life.learn(record)
+            self._learn_exit(life, record)
             self._lives.bind(life, record.eprocess)
         self._threads.advance(batch, self._owner)
         self._modules.advance(batch, self._owner)
@@ -208,52 +210,51 @@ class Processes:
     def _apply(self, raw: RawEvents, record: ProcessRecord) -> Life:
         """Find or open the life that a kernel event speaks of."""
         last = self._lives.last(record.pid)
-        is_other = last is not None and None not in (last.eprocess, record.eprocess) and last.eprocess != record.eprocess
-        if record.deed is Deed.DEFUNCT:
-            return self._bury(record, None if is_other else last)
-        if last is not None and last.is_open and (record.deed is Deed.START or is_other):
-            self._end_unseen(last, record)
         if record.deed is Deed.START:
             return self._start(raw, record, last)
-        if record.deed is Deed.END and last is not None and not last.is_open and last.end_seen and not is_other:
-            return last  # told twice
+        known = self._lives.of_object(record.pid, record.eprocess)
+        if known is None and record.eprocess is None and record.deed is Deed.END and last is not None and last.end_seen:
+            known = last
+        if known is not None and not known.is_open:
+            return known  # its end is known: only the object is still there, or the end is told twice
+        if last is not None and last.is_open and None not in (last.eprocess, record.eprocess) and last.eprocess != record.eprocess:
+            if record.deed is Deed.DEFUNCT:
+                return self._lives.open_dead(record.pid, record.seq, record.ns)
+            self._end_unseen(last, record)  # its end and the start of this one were lost
         if last is None or not last.is_open:
             last = self._lives.open(record.pid, after=last, before=None)
         if record.deed is Deed.END:
             last.end_seq = raw.first_seq + int(np.searchsorted(raw.ticks, record.ticks, side="right"))
             last.end_ns, last.over_ns, last.end_seen = record.ns, record.ns, True
             self._ends.append(ProcessEnd(last.n, record.seq, record.ticks, record.ns))
+        elif record.deed is Deed.DEFUNCT:
+            self._end_unseen(last, record)
         if record.deed is Deed.RUNDOWN_START:
             self._saw(last, record.seq, record.ns, "kernel")
         elif last.first_seq is None:
             last.first_seq = record.seq  # it was there before; first_ns says since when at the earliest
-        last.source = _SOURCES.index("kernel")
         return last
+
+    def _learn_exit(self, life: Life, record: ProcessRecord) -> None:
+        """The end that a defunct process tells of itself; it may lie before the trace."""
+        if record.exit_filetime and self._clock.start_filetime and life.end_ns is None:
+            life.end_ns = (record.exit_filetime - self._clock.start_filetime) * NS_PER_SECOND // FILETIME_PER_SECOND
 
     def _end_unseen(self, life: Life, record: ProcessRecord) -> None:
         life.end_seq, life.over_ns = record.seq, record.ns
         self._ends.append(ProcessEnd(life.n, record.seq, record.ticks, record.ns, is_seen=False))
 
     def _start(self, raw: RawEvents, record: ProcessRecord, last: Life | None) -> Life:
-        begin = record.seq
-        if last is None or not last.is_open:
-            same_tick = raw.first_seq + int(np.searchsorted(raw.ticks, record.ticks, side="left"))
-            begin = max(same_tick, (last.end_seq or 0) if last is not None and last.end_seq != record.seq else 0)
+        if last is not None and last.is_open:
+            self._end_unseen(last, record)
+            begin = record.seq
+        else:
+            begin = raw.first_seq + int(np.searchsorted(raw.ticks, record.ticks, side="left"))
+            if last is not None and last.end_seq is not None:
+                begin = min(max(begin, last.end_seq), record.seq)
+                last.end_seq = min(last.end_seq, begin)
         life = self._lives.open(record.pid, after=last, before=None)
-        life.begin_seq, life.begin_ticks, life.is_begin_known = min(begin, record.seq), record.ticks, True
+        life.begin_seq, life.begin_ticks = begin, record.ticks
         life.start_ns = life.first_ns = record.ns
         life.first_seq, life.start_seen = record.seq, True
-        life.source = _SOURCES.index("kernel")
         return life
-
-    def _bury(self, record: ProcessRecord, last: Life | None) -> Life:
-        """A process that has ended, but whose object is still held: it may have ended before the trace."""
-        if last is None:
-            last = self._lives.open_dead(record.pid, record.seq)
-            last.first_ns = record.ns
-        elif last.is_open:
-            self._end_unseen(last, record)
-        if record.exit_filetime and self._clock.start_filetime and last.end_ns is None:
-            last.end_ns = (record.exit_filetime - self._clock.start_filetime) * 100
-        last.source = _SOURCES.index("kernel")
-        return last
