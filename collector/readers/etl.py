@@ -14,7 +14,7 @@ from collector.errors import EmptyTrace, FormatError, Problem
 from collector.raw import HeaderKind, Int64s, RawEvents, TraceHeader, UInt8s
 from collector.readers.etl_buffers import HEADER_BYTES, BufferHeader, Compression
 from collector.readers.etl_headers import HeaderColumns, header_columns
-from collector.readers.etl_index import index_buffers
+from collector.readers.etl_index import BufferIndex, index_buffers
 from collector.readers.etl_load import BufferLoader, OpenBuffer
 from collector.readers.etl_logfile import LogFileHeader, clock_of, moved, parse_log_file_header, trace_header
 from collector.readers.etl_losses import MARKER_OPCODES, LossSigns
@@ -70,7 +70,7 @@ class EtlReader:
         logfile = parse_log_file_header(source.read_at(HEADER_BYTES, _FIRST_RECORD_MOST), name=source.name, offset=HEADER_BYTES)
         compression = _compression(logfile, first)
         self._index = index_buffers(source, declared_size=logfile.buffer_size, compression=compression, log=self._log)
-        _check_index(source, len(self._index), self._index.missing_bytes)
+        _check_index(source, self._index)
         clock = clock_of(logfile, self._log)
         zero, low, high = time_limits(self._index, logfile.first_ticks, clock.ticks_per_second)
         self.header = trace_header(logfile, moved(clock, logfile, zero), self._log)
@@ -239,17 +239,17 @@ def _compression(logfile: LogFileHeader, first: BufferHeader) -> Compression:
     return Compression(number) if number in known else Compression.XPRESS
 
 
-def _check_index(source: Source, buffers: int, missing_bytes: int) -> None:
+def _check_index(source: Source, index: BufferIndex) -> None:
     """Refuse a file without a single whole buffer."""
-    if not buffers:
+    if not len(index):
         raise FormatError(
             f"{source.name}: no buffer of this ETL file can be read: the size in the header of its first one is damaged, and no other "
             "header was found. Copy the file again from the machine that recorded it.",
             offset=0,
         )
-    if buffers == 1 and missing_bytes:
+    if len(index) == 1 and index.missing_bytes and int(index.offset[0] + index.size[0]) == source.size:
         raise EmptyTrace(
             f"{source.name}: the file is cut: it ends after {source.size:,} bytes, inside its first buffer of "
-            f"{source.size + missing_bytes:,} bytes, so it holds no event. Stop the session (logman stop NAME -ets) and copy it again.",
+            f"{source.size + index.missing_bytes:,} bytes, so it holds no event. Stop the session (logman stop NAME -ets) and copy it again.",
             offset=source.size,
         )

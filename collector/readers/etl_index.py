@@ -158,11 +158,11 @@ class _Indexer:
         if self._grid:
             if header.size == self._grid:
                 return header.size
-            if header.is_plausible and self._is_header(following):
-                return header.size
-            if header.is_plausible or self._is_usable_but_for_size(header):
-                self._damaged(position, f"buffer size {header.size:,}, {self._grid:,} was used")
-                return self._grid
+            is_own = header.is_plausible and self._is_header(following) and not self._is_header(position + self._grid)
+            if is_own or header.is_plausible or self._is_usable_but_for_size(header):
+                stride = header.size if is_own else self._grid
+                self._damaged(position, f"buffer size {header.size:,}, {stride:,} was used where {self._grid:,} is usual")
+                return stride
             return 0
         if not header.is_plausible:
             return 0

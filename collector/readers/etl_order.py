@@ -52,18 +52,19 @@ class SequenceGap:
 def time_limits(index: BufferIndex, first_ticks: int, ticks_per_second: int) -> tuple[int, int, int]:
     """Time 0, and the first and last time stamp that can be right: a hundred years around it.
 
-    Time 0 is the time stamp of the log file header unless half of the buffers begin more than a hundred years away from it; then it
-    is the earliest believable one of theirs.
+    Time 0 is the time stamp of the log file header unless most buffers begin more than a hundred years away from it; then it is
+    the earliest believable one of theirs.
     """
     reach = _HUNDRED_YEARS_SECONDS * ticks_per_second
     timed = index.first_ticks[1:][index.has_ticks[1:]]
     zero = first_ticks
-    if timed.size:
-        middle = int(np.sort(timed)[timed.size // 2])
-        if abs(middle - first_ticks) > reach:
-            low, high = max(middle - reach, _INT64.min), min(middle + reach, _INT64.max)
-            zero = int(timed[(timed >= low) & (timed <= high)].min())
+    if 2 * np.count_nonzero(_near(timed, first_ticks, reach)) < timed.size:
+        zero = int(timed[_near(timed, int(np.sort(timed)[timed.size // 2]), reach)].min())
     return zero, max(zero - reach, _INT64.min), min(zero + reach, _INT64.max)
+
+
+def _near(ticks: Int64s, middle: int, reach: int) -> NDArray[np.bool_]:
+    return (ticks >= max(middle - reach, _INT64.min)) & (ticks <= min(middle + reach, _INT64.max))
 
 
 def order_buffers(index: BufferIndex, *, low: int, high: int, fallback: int) -> BufferOrder:

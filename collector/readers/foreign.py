@@ -45,4 +45,10 @@ def _is_text(start: bytes) -> bool:
     if start.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         return True
     low = start[::2] if len(start) > 1 and not any(start[1::2]) else start  # UTF-16 of English text without a mark
-    return all(byte >= 0x20 or byte in _TEXT_CONTROLS for byte in low) and sum(byte < 0x7F for byte in low) * 10 >= len(low) * 9
+    if any(byte < 0x20 and byte not in _TEXT_CONTROLS for byte in low):
+        return False
+    try:
+        low[:-3].decode("utf-8")  # the last character may be cut
+    except UnicodeDecodeError:
+        return sum(byte < 0x7F for byte in low) * 10 >= len(low) * 9
+    return True
