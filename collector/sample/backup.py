@@ -74,17 +74,18 @@ class Backup:
         yield machine.about(200_000)
 
     def _receive_over_send(self) -> Steps:
-        """A receive on the control connection writes into the tail of the buffer that is being sent."""
-        buffer = self._alloc(_CHUNK, "Copy.Reuse")
+        """A receive on the control connection ends inside the part of the buffer that is being sent."""
+        buffer, part = self._alloc(_CHUNK, "Copy.Reuse"), 4096
         yield 20
-        sending = self.data.post_send(_CHUNK, buffer, stack=self.stacks.of("send", "Link.Send", "Copy.Reuse", "Job.Run"))
+        stack = self.stacks.of("send", "Link.Send", "Copy.Reuse", "Job.Run")
+        sending = self.data.post_send(_CHUNK - part, buffer + part, stack=stack)
         yield 2_000
         stack = self.stacks.of("recv", "Link.Receive", "Copy.Reuse", "Job.Run")
-        receiving = self.control.post_receive(4096, buffer + _CHUNK - 4096, stack=stack)
+        receiving = self.control.post_receive(2 * part, buffer, stack=stack)
         yield 3_000
         self.control.complete(receiving, 640)
         yield 2_000
-        self.data.complete(sending, _CHUNK)
+        self.data.complete(sending, _CHUNK - part)
         yield 30
         self._free(buffer, "Copy.Reuse")
         yield 100_000
@@ -115,9 +116,9 @@ class Backup:
         yield 20
         receiving = self.control.post_receive(8192, buffer, stack=self.stacks.of("recv", "Link.Receive", "Relay.Forward", "Job.Run"))
         yield 5_000
-        sending = self.data.post_send(1024, buffer + 2048, stack=self.stacks.of("send", "Link.Send", "Relay.Forward", "Job.Run"))
+        sending = self.control.post_send(1024, buffer + 2048, stack=self.stacks.of("send", "Link.Send", "Relay.Forward", "Job.Run"))
         yield 1_500
-        self.data.complete(sending, 1024)
+        self.control.complete(sending, 1024)
         yield 4_000
         self.control.complete(receiving, 3072)
         yield 30

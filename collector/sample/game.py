@@ -110,4 +110,4 @@ class Game:
                 yield machine.about(15)
             if len(kept) > 20:
                 self.heap.free(kept.pop(0), thread)
-            yield machine.about(520_000)
+            yield machine.about(600_000)

@@ -8,13 +8,14 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """The service with its process heap, which is older than the trace, and a private one."""
+    """The service with its process heap, which is older than the trace, and two private ones."""
 
     def __init__(self, machine: Machine, cast: Cast, keys: StackKeys) -> None:
         self.machine = machine
         self.stacks = Stacks(cast.ledger)
         self.heap = Heap(machine, cast.ledger, 0x1B7_9C60_0000, keys)
         self.private = Heap(machine, cast.ledger, 0x1B7_A200_0000, keys)
+        self.vouchers = Heap(machine, cast.ledger, 0x1B7_B480_0000, keys)
         self.main = cast.ledger.thread("main")
         self.worker = cast.ledger.thread("poster")
         self.reporter = cast.ledger.thread("reporter")
@@ -88,6 +89,8 @@ class Ledger:
     def mistakes(self) -> Steps:
         """A block freed twice, a block freed through the wrong heap, an address that was never allocated."""
         thread = self.worker
+        self.vouchers.create(thread)
+        yield 900
         block = self.heap.alloc(320, thread, self.stacks.of("alloc", "Voucher.New", "Voucher.Post", "Poster.Run"))
         yield 700
         self.heap.free(block, thread, self.stacks.of("free", "Voucher.Delete", "Voucher.Post", "Poster.Run"))
@@ -97,8 +100,8 @@ class Ledger:
         yield SECOND
         block = self.heap.alloc(480, thread, self.stacks.of("alloc", "Voucher.Copy", "Voucher.Post", "Poster.Run"))
         yield 500
-        self.private.free(block, thread, self.stacks.of("free", "Voucher.Delete", "Voucher.Post", "Poster.Run"))
+        self.vouchers.free(block, thread, self.stacks.of("free", "Voucher.Delete", "Voucher.Post", "Poster.Run"))
         yield 400
         self.heap.free(block, thread)
         yield SECOND
-        self.private.free(self.private.handle + 0x3_F00D0, thread)
+        self.vouchers.free(self.vouchers.handle + 0x3_F0D0, thread)

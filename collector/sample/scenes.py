@@ -23,7 +23,13 @@ SCENES: tuple[Scene, ...] = (
     Scene(
         "loopback", "shopfront.exe", 1.0, "127.0.0.1:49820 and 127.0.0.1:9010", "both ends of a connection, the other one in catalogd.exe"
     ),
-    Scene("forgotten sockets", "shopfront.exe", 3.0, "198.51.100.33:443", "26 sockets never closed, for 9 of them the peer has finished"),
+    Scene(
+        "forgotten sockets",
+        "shopfront.exe",
+        3.0,
+        "198.51.100.33:443",
+        "26 sockets never closed: the peers of 9 have finished, 17 still receive",
+    ),
     Scene("reset by the peer", "shopfront.exe", 8.0, "203.0.113.21:8080", "abort 4 with a receive in flight, which fails"),
     Scene("unread data", "shopfront.exe", 11.0, "198.51.100.80:443", "closed with 1,920 bytes unread, abort 7"),
     Scene("abortive disconnect", "shopfront.exe", 14.0, "198.51.100.14:443", "abort 2, asked for by the program"),
@@ -36,7 +42,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("too small", "skyrace.exe", 24.0, "203.0.113.40:27015", "three datagrams of 900 bytes, 256 received"),
     Scene("one buffer, two sends", "nightsafe.exe", 24.0, "192.0.2.77:873", "send->send: exact on two sockets, contained in both"),
     Scene("shut down with data", "shopfront.exe", 26.0, "192.0.2.141:443", "abort 3, 1,460 bytes never read"),
-    Scene("send from a receive", "nightsafe.exe", 27.0, "192.0.2.77:873", "recv->send, contained"),
+    Scene("send from a receive", "nightsafe.exe", 27.0, "192.0.2.77:873", "recv->send, contained, on one socket"),
     Scene("backlog", "catalogd.exe", 28.0, "0.0.0.0:8443", "nobody accepts for 4 s: the backlog of 8 fills, then connections are refused"),
     Scene("small sends", "skyrace.exe", 30.0, "203.0.113.11:5222", "24 sends of 28 bytes that take about 200 ms, SO_SNDBUF is 0"),
     Scene("peak", "ledger.exe", 31.0, "Report.Build", "six megabytes for a second and a half"),

@@ -54,7 +54,7 @@ class Web:
                 yield machine.about(400)
             yield from socket.close(stack=self.shop_stacks.of("close", "Http.Finish", "Page.Load"))
             self.heap.free(buffer, thread)
-            yield machine.about(1_100_000)
+            yield machine.about(1_300_000)
 
     # ------------------------------------------------------------------------------------------------ endings
 
@@ -67,7 +67,7 @@ class Web:
         buffer = self.heap.alloc(4096, thread, self.shop_stacks.of("alloc", "Feed.NewBuffer", "Feed.Run"))
         yield 50
         yield from socket.send(180, buffer)
-        waiting = socket.post_receive(4096, buffer + 512, stack=self.shop_stacks.of("recv", "Feed.Wait", "Feed.Run"))
+        waiting = socket.post_receive(2048, buffer + 512, stack=self.shop_stacks.of("recv", "Feed.Wait", "Feed.Run"))
         yield 1_400_000
         socket.abort(4, 8028, context=self.machine.elsewhere())
         yield 3
@@ -160,7 +160,7 @@ class Web:
     # ------------------------------------------------------------------------------------------------ never closed
 
     def forget_thumbnails(self) -> Steps:
-        """Every two seconds a connection that nobody closes; for every third one the peer has finished (CLOSE_WAIT)."""
+        """Every two seconds a connection that nobody closes: for every third one the peer has finished (CLOSE_WAIT), others wait on."""
         machine, thread = self.machine, self.shop.thread("thumbnails")
         for n in range(26):
             opening = self._open(thread, "198.51.100.33:443", "Thumbnail.Fetch", took_us=machine.about(15_000))
@@ -175,6 +175,8 @@ class Web:
             if n % 3 == 0:
                 yield 5_000
                 opening.socket.peer_closes()
+            else:
+                opening.socket.post_receive(2048, stack=self.shop_stacks.of("recv", "Thumbnail.Next", "Thumbnail.Fetch"))
             yield machine.about(1_950_000, 0.02)
 
     # ------------------------------------------------------------------------------------------------ the server
@@ -235,7 +237,7 @@ class Web:
         yield from socket.close()
 
     def local_pair(self) -> Steps:
-        """Both ends of a connection on this machine: the front end asks the server 110 times."""
+        """Both ends of a connection on this machine: the front end asks the server 90 times."""
         machine = self.machine
         listener, client_thread = self.local_listener, self.shop.thread("catalogue client")
         yield from listener.open()
@@ -256,7 +258,7 @@ class Web:
         yield 25
         yield from connecting
         out, back = self.heap.alloc(512, client_thread), self.heap.alloc(32_768, client_thread)
-        for _ in range(110):
+        for _ in range(90):
             asked, got = machine.random.randrange(60, 200), machine.random.randrange(400, 2400)
             yield from client.send(asked, out)
             server.data_arrives(asked)
@@ -267,7 +269,7 @@ class Web:
             client.data_arrives(got)
             yield 15
             yield from client.receive(32_768, got, back)
-            yield machine.about(440_000)
+            yield machine.about(530_000)
         yield from client.close()
         server.peer_closes()
         yield 40
