@@ -84,16 +84,17 @@ class Decoder:
                 self._decode_key(out, self._keys[slot - _FIRST_KEY], rows)
         self._decode_unknown(out, order[first[_UNKNOWN] : first[_UNKNOWN + 1]])
         known = slots >= _METADATA
-        unknown = _sorted(out.unknown)
-        known[_sorted(out.described)] = True
+        described, damaged = _sorted(out.described), _sorted(out.damaged)
+        known[described] = True
         return DecodedBatch(
             raw=raw,
             ns=clock.ns(raw.ticks),
             events={name: _merge(name, parts) for name, parts in out.parts.items()},
-            unknown=unknown,
-            damaged=_sorted(out.damaged),
+            unknown=_sorted(out.unknown),
+            damaged=damaged,
             newer=_sorted(out.newer),
             known=known,
+            described=np.setdiff1d(described, damaged, assume_unique=True),
         )
 
     # ------------------------------------------------------------------------------------------------ which event

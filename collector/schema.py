@@ -281,6 +281,8 @@ class DecodedBatch:
     newer: NDArray[np.int64]
     known: NDArray[np.bool_]
     """For each row of the window, whether a layout was found, shape (n,)."""
+    described: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Rows of our own providers that we do not ship, read with a layout that the trace has: the models do not know their names."""
 
     def get(self, name: str) -> EventColumns | None:
         """The columns of one event, None where it does not occur."""

@@ -136,6 +136,7 @@ def test_an_event_that_we_do_not_ship_is_read_by_the_layout_of_its_trace() -> No
     assert columns.numbers("status").tolist() == [-5]
     assert batch.damaged.tolist() == [2]
     assert batch.unknown.tolist() == []
+    assert batch.described.tolist() == [1]
     assert batch.known.tolist() == [True, True, True]
 
 

@@ -11,7 +11,7 @@ _EVENTS = (HeaderKind.EVENT32, HeaderKind.EVENT64)
 
 
 class KeptRecords:
-    """Rows of `raw_event`: the first records of our providers that are unknown, or damaged."""
+    """Rows of `raw_event`: the first records of our providers that are unknown, described by the trace alone, or damaged."""
 
     def __init__(self, cap: int = KEPT_CAP) -> None:
         self._cap = cap
@@ -20,7 +20,8 @@ class KeptRecords:
 
     def advance(self, batch: DecodedBatch) -> Rows:
         """Take in one window."""
-        chosen = sorted([(int(row), "unknown") for row in batch.unknown] + [(int(row), "damaged") for row in batch.damaged])
+        reasons = (("unknown", batch.unknown), ("described", batch.described), ("damaged", batch.damaged))
+        chosen = sorted((row, why) for why, rows in reasons for row in rows.tolist())
         room = max(self._cap - self.kept, 0)
         self.left_out += len(chosen[room:])
         rows = [self._row(batch, row, why) for row, why in chosen[:room]]

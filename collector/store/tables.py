@@ -571,7 +571,7 @@ raw_event = _trace_table(
     _number("pid"),
     _number("tid"),
     _text("place", required=True),
-    _text("why", "unknown, damaged", required=True),
+    _text("why", "unknown, described (by a layout in the trace), damaged", required=True),
     _bytes("payload"),
     comment="Records of our providers that no schema decodes, up to a cap.",
 )
