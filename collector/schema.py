@@ -228,9 +228,10 @@ class EventColumns:
     """All records of one event name in one window, whatever their version and pointer size, in the window's order.
 
     Number columns: unsigned ones keep their width, pointer and sizet are uint64, bool32 is bool, port is uint16 in host order, ipv4 is
-    uint32 with the first octet in the top bits. sockaddr, ipv6, guid and sid are uint8 of shape (m, width), zero padded; the length
-    of a sockaddr is in its length field. `missing[name]` is a bool array (m,) for each field that some record lacks; where it
-    is true the number column holds 0, a text ''.
+    uint32 with the first octet in the top bits. sockaddr, ipv6, guid and sid are uint8 of shape (m, width), zero padded; a sockaddr has a
+    width of 28 to 128 bytes, and its true length is in its length field. Ranges are lists of address, size, address, size, … in turn.
+    A field that two versions have in different width takes the wider one. `missing[name]` is a bool array (m,) for each field
+    that some record lacks; where it is true the number column holds 0, a text ''.
     """
 
     name: str

@@ -207,6 +207,13 @@ def test_version_0_names_no_process_but_the_header_does() -> None:
     assert rows(processes, "process_n", "size_bytes", "file") == [(0, 0x1000, "a.dll")]
 
 
+def test_an_image_of_nobody_knows_whom_is_left_out() -> None:
+    payload = struct.pack("<QI", NTDLL, 0x1000) + "a.dll".encode("utf-16-le") + b"\0\0"
+    processes = model((Record(PROCESS, payload, opcode=10, version=0, ticks=10, pid=-1),))
+
+    assert processes.finish() == {"process": [], "thread": [], "module": []}
+
+
 @pytest.mark.shared
 def test_every_image_of_a_public_trace_has_its_identity(shared_dir: Path) -> None:
     """The end rundown of net.4.5.2.x64 names each image that is loaded, with the identity that the merge has found out."""

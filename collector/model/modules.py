@@ -107,7 +107,7 @@ class Modules:
         """Join the identities that stand alone, and give files the letters of their volumes."""
         for key, identities in self._identities.items():
             candidates = [module for module in self._by_pid.get(key, ()) if module.pdb_name is None]
-            if len(candidates) == 1 and identities:
+            if len(candidates) == 1:
                 _identify(candidates[0], identities[-1])
         self._identities = {}
         prefixes = sorted(((nt.rstrip("\\") + "\\", dos.rstrip("\\") + "\\") for nt, dos in self._volumes.items() if nt), key=len)
@@ -186,12 +186,15 @@ class Modules:
                 identity.pdb_guid = UUID(bytes_le=guids[i].tobytes())
 
     def _give_identity(self, image: _Image, module: Module) -> None:
-        waiting = self._identities.get((image.pid, image.base), [])
+        key = image.pid, image.base
+        waiting = self._identities.get(key, [])
         for identity in waiting:
             if identity.ticks == image.ticks or (identity.timestamp and identity.timestamp == image.timestamp):
                 _identify(module, identity)
                 waiting.remove(identity)
-                return
+                break
+        if not waiting:
+            self._identities.pop(key, None)
 
 
 def _images(batch: DecodedBatch, columns: EventColumns) -> list[_Image]:
@@ -204,14 +207,20 @@ def _images(batch: DecodedBatch, columns: EventColumns) -> list[_Image]:
             raw.first_seq + row,
             int(raw.ticks[row]),
             int(batch.ns[row]),
-            max(int(raw.pid[row]), 0) if pids[i] is None else pids[i] or 0,  # version 0 has no process id but the header's
+            owner,
             bases[i] or 0,
             sizes[i] or 0,
             timestamps[i] or 0,
             files[i],
         )
         for i, row in enumerate(columns.rows.tolist())
+        if (owner := _pid(pids[i], int(raw.pid[row]))) >= 0
     ]
+
+
+def _pid(told: int | None, of_header: int) -> int:
+    """Process id of an image event; version 0 has only that of the header, -1 where there is none."""
+    return of_header if told is None else told
 
 
 def _unload(module: Module, image: _Image) -> None:
