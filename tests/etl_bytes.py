@@ -5,6 +5,7 @@ Everything has a default, so that a test says only what it is about.
 
 import struct
 from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 BUFFER_BYTES = 1024
@@ -12,6 +13,7 @@ START_TICKS = 1_000_000
 START_FILETIME = 133_855_542_000_000_000
 FREQUENCY = 10_000_000
 AFD = UUID("e53c6823-7bb8-44bb-90dc-3f86090d48a6")
+NO_ACTIVITY = UUID(int=0)
 LOST_EVENT = UUID("6a399ae0-4bc6-4de9-870b-3657f8947e7e")
 
 XPRESS = 3
@@ -29,7 +31,15 @@ def perfinfo(ticks: int, hook: int = 0x0F2E, payload: bytes = b"", *, version: i
 
 
 def full(
-    ticks: int, guid: UUID = LOST_EVENT, opcode: int = 0, payload: bytes = b"", *, tid: int = 8, pid: int = 4, version: int = 0, kind: int = 20
+    ticks: int,
+    guid: UUID = LOST_EVENT,
+    opcode: int = 0,
+    payload: bytes = b"",
+    *,
+    tid: int = 8,
+    pid: int = 4,
+    version: int = 0,
+    kind: int = 20,
 ) -> bytes:
     """FULL (kind 10, 20) or INSTANCE (11, 21) record."""
     instance = bytes(24) if kind in (11, 21) else b""
@@ -59,7 +69,7 @@ def event(
     level: int = 4,
     opcode: int = 12,
     keyword: int = 0x8000000000000001,
-    activity: UUID = UUID(int=0),
+    activity: UUID = NO_ACTIVITY,
     tid: int = 8,
     pid: int = 4,
     extended: bytes = b"",
@@ -136,7 +146,24 @@ def log_file_header(
     declared = pointer_size if declared_pointer_size is None else declared_pointer_size
     head = struct.pack(
         "<IBBBBIIqIIIIIIII",
-        *(buffer_size, 10, 0, 1, 5, 19045, 4, end_filetime, timer_resolution, 100, mode, buffers_written, 1, declared, events_lost, cpu_mhz),
+        *(
+            buffer_size,
+            10,
+            0,
+            1,
+            5,
+            19045,
+            4,
+            end_filetime,
+            timer_resolution,
+            100,
+            mode,
+            buffers_written,
+            1,
+            declared,
+            events_lost,
+            cpu_mhz,
+        ),
     )
     zone = bytes(172).ljust(176 if pointer_size == 4 else 172 + 4, b"\0")
     tail = struct.pack("<qqqII", boot_filetime, perf_freq, start_filetime, clock_type, buffers_lost)
@@ -145,16 +172,16 @@ def log_file_header(
     return system(start_ticks, 0, payload, version=2, kind=1 if pointer_size == 4 else 2)
 
 
-def trace(*buffers: bytes, first: Sequence[bytes] = (), first_size: int | None = None, state: int = 3, **header: object) -> bytes:
-    """A file: the header buffer with its record and those of `first`, then the buffers as they are.
+def trace(*buffers: bytes, first_size: int | None = None, state: int = 3, **header: Any) -> bytes:  # Any: fields of log_file_header
+    """A file: the header buffer with its record, then the buffers as they are.
 
     BuffersWritten is right unless given.
     """
     header.setdefault("buffers_written", 1 + len(buffers))
-    size = int(str(header.get("buffer_size", BUFFER_BYTES)))
+    size = header.get("buffer_size", BUFFER_BYTES)
     size = size if 512 <= size <= 1 << 20 else BUFFER_BYTES
-    record = log_file_header(**header)  # type: ignore[arg-type]  # the keywords are those of that function
-    own = buffer([record, *first], sequence=0, type_=4, size=first_size or size, state=state, flags=0x21)
+    record = log_file_header(**header)
+    own = buffer([record], sequence=0, type_=4, size=first_size or size, state=state, flags=0x21)
     return own + b"".join(buffers)
 
 

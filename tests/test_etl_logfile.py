@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,10 @@ START = datetime(2025, 3, 4, 9, 30, tzinfo=UTC)
 FAR = (1 << 63) - 1
 
 
-def judged(**fields: int) -> tuple[ClockKind, int, dict[str, str]]:
+def judged(**fields: Any) -> tuple[ClockKind, int, dict[str, str]]:
     """Clock kind, ticks a second, and the problems by name, of a header with these fields."""
     log = ProblemLog()
-    header = parse_log_file_header(log_file_header(buffers_written=2, **fields), name="x.etl", offset=72)  # type: ignore[arg-type]
+    header = parse_log_file_header(log_file_header(buffers_written=2, **fields), name="x.etl", offset=72)
     clock = clock_of(header, log)
     trace_header(header, clock, log)
     return clock.kind, clock.ticks_per_second, {problem.kind.name: problem.text for problem in log.problems()}

@@ -130,7 +130,11 @@ def test_an_absurd_time_stamp_is_replaced_and_said(tmp_path: Path, ticks: int) -
     zero = 1 << 57
     reading = read_bytes(
         tmp_path,
-        trace(buffer([system(zero + 10), system(ticks), system(zero + 30)]), buffer([system(ticks), system(zero + 5)], cpu=1), start_ticks=zero),
+        trace(
+            buffer([system(zero + 10), system(ticks), system(zero + 30)]),
+            buffer([system(ticks), system(zero + 5)], cpu=1),
+            start_ticks=zero,
+        ),
     )
     assert reading.column("ticks") == [zero, zero + 5, zero + 5, zero + 10, zero + 10, zero + 30]
     assert reading.problem("damaged_time").count == 2

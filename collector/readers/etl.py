@@ -250,6 +250,7 @@ def _check_index(source: Source, index: BufferIndex) -> None:
     if len(index) == 1 and index.missing_bytes and int(index.offset[0] + index.size[0]) == source.size:
         raise EmptyTrace(
             f"{source.name}: the file is cut: it ends after {source.size:,} bytes, inside its first buffer of "
-            f"{source.size + index.missing_bytes:,} bytes, so it holds no event. Stop the session (logman stop NAME -ets) and copy it again.",
+            f"{source.size + index.missing_bytes:,} bytes, so it holds no event. "
+            "Stop the session (logman stop NAME -ets) and copy it again.",
             offset=source.size,
         )
