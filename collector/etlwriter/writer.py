@@ -12,11 +12,11 @@ from collector.etlwriter.session import HeaderTotals, Session, log_file_header
 from collector.raw import HeaderKind
 from collector.schema import EventSchema
 
-__all__ = ["EtlWriter"]
+__all__ = ["LEFT_OVER", "EtlWriter"]
 
 _STATE_FLUSH = 3
-# Old contents of buffer memory: a pattern with bytes that look like markers, so that a reader that scans for records is caught.
-_LEFT_OVER = bytes.fromhex("3800 14c0 5000 13c0 ffff ffff 0000 c0c0")
+LEFT_OVER = bytes.fromhex("3800 14c0 5000 13c0 ffff ffff 0000 c0c0")
+"""Old contents of buffer memory: a pattern with bytes that look like markers, so that a reader that scans for records is caught."""
 
 
 class EtlWriter:
@@ -76,8 +76,7 @@ class EtlWriter:
         self._append(record_bytes(record), record.ticks, cpu)
 
     def _append(self, record: bytes, ticks: int, cpu: int) -> None:
-        if ticks < self._last_ticks.get(cpu, ticks):
-            raise ValueError(f"processor {cpu}: a record at tick {ticks:,} follows one at tick {self._last_ticks[cpu]:,}")
+        self._check_time(ticks, cpu)
         if BUFFER_HEADER_SIZE + len(record) > self.session.buffer_size:
             raise ValueError(f"a record of {len(record):,} bytes does not fit into a buffer of {self.session.buffer_size:,}")
         self._last_ticks[cpu] = ticks
@@ -110,15 +109,29 @@ class EtlWriter:
         for number in sorted(self._open) if cpu is None else [cpu]:
             buffer = self._open.pop(number, None)
             if buffer is not None and not buffer.is_empty:
-                self.write_buffer(buffer.records(), cpu=number, sequence=buffer.sequence, last_ticks=buffer.last_ticks, flags=buffer.flags)
+                self._write_buffer(buffer.records(), cpu=number, sequence=buffer.sequence, last_ticks=buffer.last_ticks, flags=buffer.flags)
 
-    def take_sequence(self) -> int:
+    def add_buffer(self, records: bytes, *, cpu: int, first_ticks: int, last_ticks: int) -> None:
+        """Write a whole buffer of one processor; `records` is all that stands behind its header, at most its size.
+
+        Raises: ValueError when time goes back on that processor.
+        """
+        self.flush(cpu)
+        self._check_time(first_ticks, cpu)
+        self._last_ticks[cpu] = last_ticks
+        flags = self._pending_flags.pop(cpu, 0)
+        self._write_buffer(records, cpu=cpu, sequence=self._take_sequence(), last_ticks=last_ticks, flags=flags)
+
+    def _check_time(self, ticks: int, cpu: int) -> None:
+        if ticks < self._last_ticks.get(cpu, ticks):
+            raise ValueError(f"processor {cpu}: a record at tick {ticks:,} follows one at tick {self._last_ticks[cpu]:,}")
+
+    def _take_sequence(self) -> int:
         """The sequence number of a buffer that is opened now."""
         self._next_sequence += 1
         return self._next_sequence - 1
 
-    def write_buffer(self, records: bytes, *, cpu: int, sequence: int, last_ticks: int, flags: int = 0) -> None:
-        """Write one full buffer, `records` being all that stands behind its header."""
+    def _write_buffer(self, records: bytes, *, cpu: int, sequence: int, last_ticks: int, flags: int) -> None:
         session = self.session
         filled = BUFFER_HEADER_SIZE + len(records)
         flags |= 0 if session.is_windows7 else BufferFlag.PROCESSOR_INDEX
@@ -159,8 +172,8 @@ class EtlWriter:
 
     def _open_buffer(self, cpu: int) -> OpenBuffer:
         size = self.session.buffer_size
-        memory = self._memory.setdefault(cpu, bytearray((_LEFT_OVER * (size // len(_LEFT_OVER) + 1))[:size]))
-        buffer = OpenBuffer(memory, self.take_sequence(), flags=self._pending_flags.pop(cpu, 0))
+        memory = self._memory.setdefault(cpu, bytearray((LEFT_OVER * (size // len(LEFT_OVER) + 1))[:size]))
+        buffer = OpenBuffer(memory, self._take_sequence(), flags=self._pending_flags.pop(cpu, 0))
         self._open[cpu] = buffer
         return buffer
 
