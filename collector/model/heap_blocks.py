@@ -60,6 +60,7 @@ BLOCK = np.dtype(
         ("older", "i4"),  # slot of the block before it at this place
         ("generation", "i4"),
         ("owner_ref", "i4"),  # stack that last set the size, -1 none
+        ("free_ref", "i4"),  # stack that ended it, -1 none
         ("origin", "i1"),
         ("reason", "i1"),
         ("is_claimed", "?"),  # a reallocation summary has named it
@@ -69,6 +70,7 @@ BLOCK = np.dtype(
 )
 
 _FIRST_CAPACITY = 1 << 10
+_FOREVER = np.iinfo(np.int64).max
 
 
 class Blocks:
@@ -81,19 +83,20 @@ class Blocks:
         self._free_count = _FIRST_CAPACITY
         self._count = 0  # blocks numbered so far
         self._ended = Waiting(2)  # ticks of the end, slot
+        self._settled = Waiting(2)  # the same, with their stacks known
         self._owners = Waiting(3)  # ticks, record number, slot of events that set a size
 
     def take(self, count: int) -> Int64s:
         """Slots for new blocks; int64, shape (count,)."""
         if count > self._free_count:
             old = self.records.size
-            grown = max(count - self._free_count, old // 2)
-            self.records = np.concatenate([self.records, np.zeros(grown, dtype=BLOCK)])
+            grown = max(count - self._free_count, old // 4)
+            # In place, as this is the largest array: nobody keeps a view of it across a call of `take`.
+            self.records.resize(old + grown, refcheck=False)
             self.records["place"][old:] = -1
-            free = np.empty(self.records.size, dtype=np.int64)
-            free[: self._free_count] = self._free[: self._free_count]
-            free[self._free_count : self._free_count + grown] = np.arange(old + grown - 1, old - 1, -1)
-            self._free, self._free_count = free, self._free_count + grown
+            self._free.resize(old + grown, refcheck=False)
+            self._free[self._free_count : self._free_count + grown] = np.arange(old + grown - 1, old - 1, -1)
+            self._free_count += grown
         self._free_count -= count
         return self._free[self._free_count : self._free_count + count].copy()
 
@@ -145,8 +148,18 @@ class Blocks:
         self.records["owner_ref"][slots[has_stack]] = refs[has_stack]  # the last of equal slots stays
 
     def ended_until(self, ticks: int) -> Int64s:
-        """Take the ended blocks up to a time: slots in the order of ending."""
-        return self._ended.take(ticks)[1]
+        """The ended blocks up to a time, which can be handed on once `set_free` was called: slots in the order of ending."""
+        when, slots = self._ended.take(ticks)
+        self._settled.add(when, slots)
+        return slots
+
+    def set_free(self, slots: Int64s, refs: Int64s) -> None:
+        """The stacks that ended some blocks, -1 unknown."""
+        self.records["free_ref"][slots] = refs
+
+    def settled(self, at_most: int) -> Int64s:
+        """Take the first blocks that can be handed on: slots in the order of ending."""
+        return self._settled.take(_FOREVER, at_most=at_most)[1]
 
     def release(self, slots: Int64s) -> None:
         """Free the slots of rows that were handed on."""
@@ -158,12 +171,8 @@ class Blocks:
 
     # ------------------------------------------------------------------------------------------------ rows
 
-    def rows(self, slots: Int64s, free_refs: Int64s | None, clock: Clock, losses: Losses) -> list[Row]:
-        """Rows of table allocation, in the order of their numbers.
-
-        Args:
-            free_refs: stacks of the ends, -1 unknown, shape of `slots`; None for live blocks, which get a trust instead.
-        """
+    def rows(self, slots: Int64s, clock: Clock, losses: Losses, *, are_live: bool) -> list[Row]:
+        """Rows of table allocation, in the order of their numbers; live blocks get a trust, ended ones their end."""
         order = np.argsort(self.records["n"][slots])
         b = self.records[slots[order]]
         ns = clock.ns(b["ticks"])
@@ -186,16 +195,15 @@ class Blocks:
             "owner_stack_ref": _nullable(b["owner_ref"], b["owner_ref"] < 0),
             "first_seq": b["first_seq"],
         }
-        if free_refs is None:
+        if are_live:
             last = np.iinfo(np.int64).max if losses.is_everywhere else max((hi for _, hi in losses.spans), default=np.iinfo(np.int64).min)
             columns["trust"] = np.where(b["ticks"] < last, CERTAINTIES.index("possible"), CERTAINTIES.index("certain"))
         else:
-            refs = free_refs[order]
             columns |= {
                 "end_ns": clock.ns(b["end_ticks"]),
                 "end_reason": b["reason"],
                 "free_tid": _nullable(b["free_tid"], b["free_tid"] < 0),
-                "free_stack_ref": _nullable(refs, refs < 0),
+                "free_stack_ref": _nullable(b["free_ref"], b["free_ref"] < 0),
                 "end_seq": b["end_seq"],
             }
         return rows_of("allocation", columns, count=int(b.size))

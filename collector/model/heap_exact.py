@@ -5,6 +5,7 @@ A window brings here only the places and heaps that need it. About 5 µs a recor
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -36,6 +37,8 @@ __all__ = ["ExactReplay"]
 
 Int64s: TypeAlias = NDArray[np.int64]
 
+_RECORD = attrgetter(*(BLOCK.names or ()))
+
 
 @dataclass(slots=True)
 class _Block:
@@ -61,6 +64,7 @@ class _Block:
     older: int
     generation: int
     owner_ref: int
+    free_ref: int
     origin: int
     reason: int
     is_claimed: bool
@@ -116,6 +120,8 @@ class _Pending:
     owners: list[tuple[int, _Block]] = field(default_factory=list)
     resizes: list[_Resize] = field(default_factory=list)
     reports: dict[str, list[_Report]] = field(default_factory=dict)
+    deltas: dict[int, list[int]] = field(default_factory=dict)
+    """Process, bytes and blocks by row."""
 
 
 class ExactReplay:
@@ -290,7 +296,7 @@ class ExactReplay:
         if grown:
             self._pending.resizes.append(_Resize(step.row, block, step.size, block.size))
             self._totals.moved(heap.process, allocated=max(grown, 0), freed=max(-grown, 0))
-            self._changes.deltas.add(step.row, heap.process, size=grown, blocks=0)
+            self._count(step.row, heap.process, grown, 0)
         block.size = step.size
         self._pending.owners.append((step.row, block))
 
@@ -355,7 +361,7 @@ class ExactReplay:
             self._places.set_live(place, is_live=False)
         freed = int(block["size"][slots].sum())
         self._totals.moved(heap.process, freed=freed)
-        self._changes.deltas.add(row, heap.process, size=-freed, blocks=-int(slots.size))
+        self._count(row, heap.process, -freed, -int(slots.size))
         self._changes.end(np.full(slots.size, row, dtype=np.int64), slots)
         return len(own) + int(slots.size)
 
@@ -394,8 +400,8 @@ class ExactReplay:
         block = _Block(
             slot=-1, n=-1, address=place.address, first_seq=self._clock.first_seq + row, ticks=self._ticks(row), size=size,
             size_at_open=size, previous_n=-1, end_seq=-1, end_ticks=0, tid=tid, free_tid=-1, source=source, process=heap.process,
-            heap=heap.index, life=heap.life.n, place=place.index, older=-1, generation=place.generation, owner_ref=-1, origin=origin,
-            reason=LIVE, is_claimed=False, is_inferred=False, older_block=older,
+            heap=heap.index, life=heap.life.n, place=place.index, older=-1, generation=place.generation, owner_ref=-1, free_ref=-1,
+            origin=origin, reason=LIVE, is_claimed=False, is_inferred=False, older_block=older,
         )  # fmt: skip
         place.latest, place.is_live, place.is_unconfirmed, place.life = block, True, False, heap.life.n
         self._live.setdefault(place.heap, {})[place.index] = place
@@ -404,7 +410,7 @@ class ExactReplay:
         self._pending.opened.append(block)
         self._pending.owners.append((row, block))
         self._totals.moved(heap.process, allocated=size)
-        self._changes.deltas.add(row, heap.process, size=size, blocks=1)
+        self._count(row, heap.process, size, 1)
         return block
 
     def _end(self, block: _Block, place: _Place, row: int, reason: int, tid: int, *, is_inferred: bool) -> None:
@@ -416,7 +422,15 @@ class ExactReplay:
             self._places.set_live(place.index, is_live=False)
         self._pending.ended.append((row, block))
         self._totals.moved(block.process, freed=block.size)
-        self._changes.deltas.add(row, block.process, size=-block.size, blocks=-1)
+        self._count(row, block.process, -block.size, -1)
+
+    def _count(self, row: int, process: int, size: int, blocks: int) -> None:
+        """What a record does to live bytes and live count."""
+        delta = self._pending.deltas.get(row)
+        if delta is None:
+            delta = self._pending.deltas[row] = [process, 0, 0]
+        delta[1] += size
+        delta[2] += blocks
 
     # ------------------------------------------------------------------------------------------------ anomalies
 
@@ -447,7 +461,7 @@ class ExactReplay:
             for block in pending.opened:
                 block.older = block.older_block.slot if block.older_block is not None else -1
             at = np.array([block.slot for block in touched], dtype=np.int64)
-            self._blocks.records[at] = np.array([_record(block) for block in touched], dtype=BLOCK)
+            self._blocks.records[at] = np.array([_RECORD(block) for block in touched], dtype=BLOCK)
         if self._known:
             places = list(self._known.values())
             at = np.array([place.index for place in places], dtype=np.int64)
@@ -457,6 +471,9 @@ class ExactReplay:
             for name in ("slot", "generation", "life", "is_live", "is_unconfirmed", "end_ticks"):
                 known[name] = [getattr(place, name) for place in places]
             self._places.records[at] = known
+        if pending.deltas:
+            process, size, count = np.array(list(pending.deltas.values()), dtype=np.int64).T
+            changes.deltas.add_all(_column(iter(pending.deltas)), process, size, count)
         changes.opened.append(slots)
         changes.end(*_rows_and_slots(pending.ended))
         changes.own(*_rows_and_slots(pending.owners))
@@ -481,10 +498,6 @@ class ExactReplay:
                     _column(x.n for x in reports),
                 )
             )
-
-
-def _record(block: _Block) -> tuple[object, ...]:
-    return tuple(getattr(block, name) for name in BLOCK.names or ())
 
 
 def _rows_and_slots(pairs: list[tuple[int, _Block]]) -> tuple[Int64s, Int64s]:

@@ -111,7 +111,8 @@ class Places:
     def _add(self, heaps: Int32s, addresses: UInt64s) -> Int64s:
         first, last = self.count, self.count + heaps.size
         if last > self.records.size:
-            self.records = np.concatenate([self.records, np.zeros(max(last - self.records.size, self.records.size // 2), dtype=PLACE)])
+            # In place, as it is a large array: nobody keeps a view of it across a call of `find`.
+            self.records.resize(max(last, self.records.size * 5 // 4), refcheck=False)
         new = self.records[first:last]
         new["address"], new["heap"], new["slot"], new["life"] = addresses, heaps, -1, -1
         self.count = last

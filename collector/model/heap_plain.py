@@ -191,7 +191,7 @@ class PlainReplay:
         records = self._records
         row = records.rows[record]
         new = np.zeros(slots.size, dtype=BLOCK)
-        new["n"], new["previous_n"], new["end_seq"], new["free_tid"], new["owner_ref"] = -1, -1, -1, -1, -1
+        new["n"], new["previous_n"], new["end_seq"], new["free_tid"], new["owner_ref"], new["free_ref"] = -1, -1, -1, -1, -1, -1
         new["address"], new["heap"], new["place"], new["process"] = state["address"], state["heap"], place, process
         new["life"] = self._lives.life_n[state["heap"]]
         new["tid"], new["size_at_open"], new["generation"], new["older"] = records.tids[record], size, generation, older

@@ -30,13 +30,8 @@ class WindowDeltas:
         self.process = np.full(count, -1, dtype=np.int32)
         """Process of a row that changes something; a row belongs to one process."""
 
-    def add(self, row: int, process: int, *, size: int, blocks: int) -> None:
-        self.bytes[row] += size
-        self.blocks[row] += blocks
-        self.process[row] = process
-
-    def add_all(self, rows: Int64s, processes: Int32s, sizes: Int64s, blocks: int) -> None:
-        """As `add`; each row once."""
+    def add_all(self, rows: Int64s, processes: Int32s | Int64s, sizes: Int64s, blocks: int | Int64s) -> None:
+        """Add to some rows, each named once."""
         self.bytes[rows] += sizes
         self.blocks[rows] += blocks
         self.process[rows] = processes
@@ -120,4 +115,7 @@ class HeapTotals:
         return rows
 
     def _of(self, process: int) -> _Process:
-        return self._processes.setdefault(process, _Process())
+        totals = self._processes.get(process)
+        if totals is None:
+            totals = self._processes[process] = _Process()
+        return totals

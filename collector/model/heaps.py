@@ -5,6 +5,7 @@ record by record. Both write into the same blocks, and rows leave about a second
 """
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from collector.model.heap_places import Places
 from collector.model.heap_plain import PlainReplay, exact_groups
 from collector.model.heap_problems import ProblemTally, heap_problems
 from collector.model.heap_records import CREATED, DESTROYED, HeapRecords, failures_of, gather, touches_of
-from collector.model.heap_steps import Exit, Sight, block_steps, heap_steps
+from collector.model.heap_steps import Exit, block_steps, heap_steps
 from collector.model.heap_totals import HeapTotals, WindowDeltas
 from collector.model.processes import ProcessEnd, Processes
 from collector.model.rows import Row, Rows, rows_of
@@ -41,6 +42,7 @@ ROWS_AT_ONCE = 1 << 14
 """Rows that the end of a trace hands on in one piece."""
 _NO_FREE_STACK = (PROCESS_EXIT, SUPERSEDED, HEAP_SUPERSEDED)
 _MIN_DROPPED_PLACES = 1 << 16
+_FOREVER = np.iinfo(np.int64).max
 
 
 class Heaps:
@@ -55,6 +57,7 @@ class Heaps:
         self._places, self._blocks, self._lives, self._totals = Places(), Blocks(), Lives(), HeapTotals()
         self._marks, self._ranges = Marks(self._lives), HeapRanges(clock)
         self._anomalies = Waiting(8)  # ticks, record number, kind, process, handle, address, block, thread
+        self._settled_anomalies = Waiting(8)  # the same with the stack instead of the record number, at the end
         self._kinds: list[str] = []
         self._anomaly_count = self._resize_count = 0
         self._has_ended: Bools = np.zeros(16, dtype=np.bool_)
@@ -83,7 +86,8 @@ class Heaps:
             self._expect_stacks(records, batch)
             self._lives.end_window()
         self._tally("heap_process_unknown", records.without_process, batch.raw.ticks)
-        rows |= self._flush(self._stacks.settled_ticks)
+        self._follow_stacks(self._stacks.settled_ticks)
+        rows |= self._hand_on(at_most=2 * len(batch.raw) + ROWS_AT_ONCE)
         self._drop_places()
         return {table: own for table, own in rows.items() if own}
 
@@ -97,10 +101,12 @@ class Heaps:
 
     def finish_parts(self) -> Iterator[Rows]:
         """As `finish`, in pieces of bounded size; after `Stacks.finish`."""
-        yield self._flush(np.iinfo(np.int64).max)
+        self._follow_stacks(_FOREVER)
+        while any((rows := self._hand_on(at_most=ROWS_AT_ONCE)).values()):
+            yield rows
         live = self._blocks.live()
         for first in range(0, live.size, ROWS_AT_ONCE):
-            yield {"allocation": self._blocks.rows(live[first : first + ROWS_AT_ONCE], None, self._clock, self._losses)}
+            yield {"allocation": self._blocks.rows(live[first : first + ROWS_AT_ONCE], self._clock, self._losses, are_live=True)}
         yield {
             "heap": self._lives.rows(self._clock),
             "heap_range": self._ranges.finish(),
@@ -124,7 +130,7 @@ class Heaps:
 
         steps = [*heap_steps(records), *block_steps(touches, groups, records), *exits]
         if steps:
-            steps.sort(key=lambda step: (step.row, isinstance(step, Exit), not isinstance(step, Sight)))
+            steps.sort(key=attrgetter("row"))  # stable: of one record, first sights stand first and exits last
             exact = ExactReplay(
                 places=self._places, blocks=self._blocks, lives=self._lives, totals=self._totals, losses=losses, changes=changes,
                 clock=clock, hold_ticks=self._clock.ticks_per_second,
@@ -236,24 +242,25 @@ class Heaps:
 
     # ------------------------------------------------------------------------------------------------ handing on
 
-    def _flush(self, until: int) -> Rows:
-        """Rows whose records lie at or before a time, up to which all stacks are known."""
+    def _follow_stacks(self, until: int) -> None:
+        """Take over the stacks of records up to a time; what ended until then can be handed on."""
         seqs, slots = self._blocks.owners_until(until)
         self._blocks.set_owner(slots, self._stacks.refs_of(seqs))
         slots = self._blocks.ended_until(until)
-        rows: Rows = {"heap_anomaly": self._anomaly_rows(until)}
-        if slots.size:
-            ended = self._blocks.records[slots]
-            refs = np.where(np.isin(ended["reason"], _NO_FREE_STACK), -1, self._stacks.refs_of(ended["end_seq"]))
-            rows["allocation"] = self._blocks.rows(slots, refs, self._clock, self._losses)
-            self._blocks.release(slots)
-        return rows
+        ended = self._blocks.records[slots]
+        self._blocks.set_free(slots, np.where(np.isin(ended["reason"], _NO_FREE_STACK), -1, self._stacks.refs_of(ended["end_seq"])))
+        ticks, seqs, *columns = self._anomalies.take(until)
+        self._settled_anomalies.add(ticks, *columns, self._stacks.refs_of(seqs))
 
-    def _anomaly_rows(self, until: int) -> list[Row]:
-        ticks, seqs, kinds, processes, handles, addresses, numbers, tids = self._anomalies.take(until)
+    def _hand_on(self, *, at_most: int) -> Rows:
+        """Rows that nothing changes any more. A quiet second frees what the busy one before held back: not all of it at once."""
+        slots = self._blocks.settled(at_most)
+        rows: Rows = {"allocation": self._blocks.rows(slots, self._clock, self._losses, are_live=False)}
+        self._blocks.release(slots)
+        ticks, kinds, processes, handles, addresses, numbers, tids, refs = self._settled_anomalies.take(_FOREVER, at_most=at_most)
         count = int(ticks.size)
         first, self._anomaly_count = self._anomaly_count, self._anomaly_count + count
-        return rows_of(
+        rows["heap_anomaly"] = rows_of(
             "heap_anomaly",
             {
                 "n": np.arange(first, first + count),
@@ -262,13 +269,13 @@ class Heaps:
                 "t_ns": self._clock.ns(ticks),
                 "heap": handles,
                 "address": [address or None for address in addresses.tolist()],
-                "allocation_n": numbers,
+                "allocation_n": [None if n < 0 else n for n in numbers.tolist()],
                 "tid": tids,
-                "stack_ref": self._stacks.refs_of(seqs),
+                "stack_ref": [None if ref < 0 else ref for ref in refs.tolist()],
             },
             count=count,
-            unknown=-1,
         )
+        return rows
 
     def _drop_places(self) -> None:
         """Forget the places of ended processes once they are most of all: that costs a pass over all places."""

@@ -39,7 +39,7 @@ LATE_USER_PART = (UUID("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2"), 18)
 
 _REFERENCES = {"StackWalk": PieceKind.ANY, "StackKeyKernel": PieceKind.KERNEL, "StackKeyUser": PieceKind.USER}
 _DEFINITIONS = ("StackKeyCreate", "StackKeyDelete", "StackKeyRundown")
-_MAX_WAITING = 2_000_000
+_MAX_WAITING = 500_000
 _ROWS_AT_ONCE = 1 << 14
 _NEVER, _FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _NO_DEFINITIONS = (np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))

@@ -25,12 +25,14 @@ class Waiting:
             self._parts.append(columns)
             self.count += int(columns[0].size)
 
-    def take(self, until: int) -> tuple[Int64s, ...]:
-        """Cut off the rows up to a time (included)."""
+    def take(self, until: int, *, at_most: int | None = None) -> tuple[Int64s, ...]:
+        """Cut off the rows up to a time (included), or the first of them."""
         taken: list[tuple[Int64s, ...]] = []
-        while self._parts and self._parts[0][0][0] <= until:
+        left = self.count if at_most is None else at_most
+        while left > 0 and self._parts and self._parts[0][0][0] <= until:
             part = self._parts.popleft()
-            cut = int(np.searchsorted(part[0], until, side="right"))
+            cut = min(int(np.searchsorted(part[0], until, side="right")), left)
+            left -= cut
             taken.append(tuple(column[:cut] for column in part))
             if cut < part[0].size:
                 self._parts.appendleft(tuple(column[cut:] for column in part))
