@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, and_, func, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, one_of
@@ -24,7 +24,7 @@ from app.queries.who import (
 from collector.store.tables import TRACE
 from collector.words import BUFFER_CLASSES, OPERATION_KINDS, word_at
 
-__all__ = ["FILTERS", "KINDS", "SORTS", "FreeRow", "buffer_classes", "frees_number", "frees_page"]
+__all__ = ["FILTERS", "KINDS", "SORTS", "FreeRow", "buffer_classes", "frees_number", "frees_of", "frees_page"]
 
 finding = TRACE.tables["io_finding"]
 _operation = TRACE.tables["operation"]
@@ -58,6 +58,7 @@ class FreeRow:
     by_bytes: int | None
     owner_stack: str | None
     free_stack: str | None
+    allocation_n: int | None
 
 
 FILTERS = (
@@ -93,7 +94,7 @@ SORTS = (
 )
 
 _ROWS = select(
-    *(finding.c[name] for name in ("t_ns", "kind", "certainty", "reason", "by_bytes")),
+    *(finding.c[name] for name in ("t_ns", "kind", "certainty", "reason", "by_bytes", "allocation_n")),
     _operation.c.kind.label("o_kind"),
     _operation.c.buffer,
     _operation.c.posted_ns,
@@ -117,7 +118,7 @@ _ROWS = select(
 )
 
 
-def _row(row: Row[Any]) -> FreeRow:  # Any: the columns of _ROWS
+def _row(row: Any) -> FreeRow:  # Any: a row with the columns of _ROWS
     kind = word_at(OPERATION_KINDS, row.o_kind) or ""
     block = None if row.address is None or row.handle is None else allocation_link(row.handle, row.address, row.a_start_ns, row.a_first_ns)
     return FreeRow(
@@ -138,6 +139,7 @@ def _row(row: Row[Any]) -> FreeRow:  # Any: the columns of _ROWS
         by_bytes=row.by_bytes,
         owner_stack=row.owner_stack,
         free_stack=row.free_stack,
+        allocation_n=row.allocation_n,
     )
 
 
@@ -150,6 +152,12 @@ def frees_page(db: Connection, asked: Asked) -> tuple[list[FreeRow], Position | 
 def frees_number(db: Connection, where: Conditions) -> int | None:
     """How many conflicts there are, as `count_up_to`."""
     return count_up_to(db, _ROWS, table=finding, where=where)
+
+
+def frees_of(db: Connection, operation_n: int, *, limit: int = 50) -> list[FreeRow]:
+    """The conflicts of one operation, in time order."""
+    mine = (finding.c.trace_id == 1, finding.c.operation_n == operation_n)
+    return [_row(row) for row in db.execute(_ROWS.where(*mine).order_by(finding.c.t_ns, finding.c.n).limit(limit))]
 
 
 def buffer_classes(db: Connection) -> dict[str, int]:

@@ -46,7 +46,7 @@ _FLAGS = {
     0x2: "growable",
     0x4: "raises exceptions",
     0x8: "zeroes memory",
-    0x10: "moves nothing in place",
+    0x10: "reallocates in place only",
     0x20: "checks tails",
     0x40: "checks frees",
     0x80: "does not merge on free",
@@ -78,6 +78,7 @@ class HeapRow:
     """One life of a heap handle."""
 
     heap: str
+    process: str
     handle: Address
     life: int
     flags: str | None
@@ -91,6 +92,11 @@ class HeapRow:
     free_space: int | None
     allocated: int | None
     n: int
+
+    @property
+    def filled_percent(self) -> int | None:
+        """How much of what is committed the blocks known to the trace fill."""
+        return 100 * self.live_bytes // self.committed if self.committed and self.live_bytes >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,22 +184,22 @@ def _live(db: Connection, scope: str, numbers: list[int] | None = None) -> dict[
     return {row.scope_n: (row.bytes_end, row.count_end) for row in rows}
 
 
-def heaps_of(db: Connection, process_n: int) -> list[HeapRow]:
-    """The heaps of a process by time, at most MAX_ROWS."""
-    return _heap_rows(db, _heap.c.process_n == process_n, limit=MAX_ROWS)
+def heaps_of(db: Connection, process_n: int, process: str) -> list[HeapRow]:
+    """The heaps of a process by time, at most MAX_ROWS; `process` is its link."""
+    return _heap_rows(db, process, _heap.c.process_n == process_n, limit=MAX_ROWS)
 
 
-def find_heap(db: Connection, process_n: int, link: HeapLink) -> HeapRow | None:
+def find_heap(db: Connection, process_n: int, process: str, link: HeapLink) -> HeapRow | None:
     """The life of a heap handle that contains the link's time, without one the last."""
     h = _heap.c
     wanted = [h.process_n == process_n, h.handle == fmt.stored_address(link.handle)]
     if link.ns is not None:
         wanted += [h.first_ns <= link.ns, or_(h.destroyed_ns.is_(None), h.destroyed_ns >= link.ns)]
-    rows = _heap_rows(db, *wanted, limit=MAX_ROWS)
+    rows = _heap_rows(db, process, *wanted, limit=MAX_ROWS)
     return rows[-1] if rows else None
 
 
-def _heap_rows(db: Connection, *wanted: Any, limit: int) -> list[HeapRow]:  # Any: conditions
+def _heap_rows(db: Connection, process: str, *wanted: Any, limit: int) -> list[HeapRow]:  # Any: conditions
     h = _heap.c
     names = ("n", "handle", "life", "flags", "created_ns", "first_ns", "destroyed_ns", "committed", "reserved", "free_space", "allocated")
     rows = db.execute(select(*(h[name] for name in names)).where(h.trace_id == 1, *wanted).order_by(h.first_ns, h.n).limit(limit)).all()
@@ -206,6 +212,7 @@ def _heap_rows(db: Connection, *wanted: Any, limit: int) -> list[HeapRow]:  # An
         found.append(
             HeapRow(
                 heap=f"{handle}@{row.first_ns if row.created_ns is None else row.created_ns}",
+                process=process,
                 handle=handle,
                 life=row.life,
                 flags=_flags(row.flags),

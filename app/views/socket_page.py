@@ -1,7 +1,6 @@
 """The page of one socket: its story, its timeline, its records."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,7 @@ from app.charts.socket_timeline import socket_timeline_figure
 from app.deps import OpenTrace, ReadTrace
 from app.errors import BadRequest, NotFound
 from app.explain_socket import Claim, Known, as_text, claims, name_of, sentence_of
-from app.filters import parse_conditions, parse_text, parse_time
+from app.filters import parse_conditions, parse_text
 from app.links import parse_socket
 from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
@@ -26,8 +25,9 @@ from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, so
 from app.queries.socket_timeline import timeline
 from app.render import render
 from app.urls import with_query
+from app.views.ranges import RangePart, asked_range, range_part, taints
 
-__all__ = ["EventsPart", "RangePart", "SocketPage", "router"]
+__all__ = ["EventsPart", "SocketPage", "router"]
 
 router = APIRouter()
 
@@ -85,21 +85,6 @@ ACCEPTED_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class RangePart:
-    """The range of time that a page shows, and the links to others."""
-
-    from_ns: int
-    to_ns: int
-    is_whole: bool
-    whole_href: str
-    wider_href: str
-    narrower_href: str
-    earlier_href: str
-    later_href: str
-    kept: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class EventsPart:
     """Some records of the socket. `stopped_ns` says how far the search for fitting ones got."""
 
@@ -143,7 +128,7 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         return RedirectResponse(with_query(_path(trace, head.link), dict(request.query_params)), status_code=307)
     known = _known(trace, head)
     whole = _whole(trace, head)
-    shown = _asked_range(request, whole)
+    shown = asked_range(request, whole)
     path = _path(trace, head.link)
     said = claims(known)
     query = dict(request.query_params)
@@ -156,7 +141,7 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         socket=head,
         claims=tuple(said),
         explanation=as_text(said),
-        range=_range_part(path, query, shown, whole),
+        range=range_part(path, query, shown, whole),
         chart=_figure(trace, head, known, shown),
         chart_href=trace.urls("socket_timeline", trace_key=trace.key, socket=head.link),
         chart_words=_chart_words(head, shown),
@@ -177,7 +162,7 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
 def socket_timeline(request: Request, trace: ReadTrace, socket: str) -> Response:
     """The figure of a socket's timeline between `from` and `to` (nanoseconds), of bounded size; always JSON."""
     head = _found(trace, socket)
-    shown = _asked_range(request, _whole(trace, head))
+    shown = asked_range(request, _whole(trace, head))
     figure = _figure(trace, head, None, shown)
     body = {"socket": head.link, "from_ns": str(shown[0]), "to_ns": str(shown[1]), "figure": figure}
     return Response(
@@ -227,45 +212,9 @@ def _whole(trace: OpenTrace, head: SocketHead) -> tuple[int, int]:
     return head.first_ns - room, until + room
 
 
-def _asked_range(request: Request, whole: tuple[int, int]) -> tuple[int, int]:
-    """The range of the query string, the whole where it names none. Raises BadRequest."""
-    ends = []
-    for key, otherwise in zip(("from", "to"), whole, strict=True):
-        text = request.query_params.get(key, "").strip()
-        try:
-            ends.append(parse_time(text) if text else otherwise)
-        except ValueError as error:
-            raise BadRequest(f"{key}={text}: {error}") from error
-    if ends[0] >= ends[1]:
-        raise BadRequest(f"from={ends[0]} is not before to={ends[1]}: give a range that runs forward.")
-    return ends[0], ends[1]
-
-
-def _range_part(path: str, query: dict[str, str], shown: tuple[int, int], whole: tuple[int, int]) -> RangePart:
-    kept = {key: value for key, value in query.items() if key not in ("from", "to", "after")}
-    from_ns, to_ns = shown
-    width = to_ns - from_ns
-
-    def to(first: int, last: int) -> str:
-        return with_query(path, kept | {"from": str(first), "to": str(max(last, first + 1))})
-
-    return RangePart(
-        from_ns=from_ns,
-        to_ns=to_ns,
-        is_whole=shown == whole,
-        whole_href=with_query(path, kept),
-        wider_href=to(from_ns - width // 2, to_ns + width // 2),
-        narrower_href=to(from_ns + width // 4, to_ns - width // 4),
-        earlier_href=to(from_ns - width // 2, to_ns - width // 2),
-        later_href=to(from_ns + width // 2, to_ns + width // 2),
-        kept=kept,
-    )
-
-
 def _figure(trace: OpenTrace, head: SocketHead, known: Known | None, shown: tuple[int, int]) -> Figure:
     phases = known.phases if known is not None else socket_phases(trace.db, head)
-    losses = [(loss.first_ns, loss.last_ns, loss.text) for loss in trace.head.losses if loss.first_ns is not None]
-    return socket_timeline_figure(timeline(trace.db, head.n, *shown), phases, losses)
+    return socket_timeline_figure(timeline(trace.db, head.n, *shown), phases, taints(trace))
 
 
 def _chart_words(head: SocketHead, shown: tuple[int, int]) -> str:
