@@ -54,7 +54,8 @@ def pick(rows: Sequence[Row], level: int, scope: str, scope_n: int, *names: str)
 
 def test_an_operation_counts_where_it_completes_and_is_in_flight_until_it_ends(roll_up: RollUp) -> None:
     operation = {
-        "socket_n": 1, "kind": SEND, "outcome": COMPLETED, "bytes": 70, "posted_ns": 10, "completed_ns": (2 << 20) + 1, "end_ns": (2 << 20) + 1,
+        "socket_n": 1, "kind": SEND, "outcome": COMPLETED, "bytes": 70, "posted_ns": 10, "completed_ns": (2 << 20) + 1,
+        "end_ns": (2 << 20) + 1,
     }  # fmt: skip
     made = roll_up({"socket": SOCKETS, "operation": [operation]})["socket_rollup"]
 
