@@ -19,6 +19,7 @@ LEAVES = {
 # Each row: what a module (or every module of a package, with a dot at the end) may import besides the leaves and its own package.
 # The longest matching row counts.
 MAP: dict[str, tuple[str, ...]] = {
+    "collector": (),
     "collector.errors": (),
     "collector.clock": (),
     "collector.losses": (),
@@ -68,9 +69,9 @@ MAP: dict[str, tuple[str, ...]] = {
     "app.settings": (),
     "app.format": (),
     "app.filters": ("app.format", "app.links"),
-    "app.queries.": ("collector.store.tables", "app.filters", "app.links", "app.page", "app.paging", "app.format"),
+    "app.queries.": ("collector.store.tables", "app.filters", "app.links", "app.page", "app.paging", "app.format", "app.recording"),
     "app.charts.": ("app.queries.", "app.format"),
-    "app.views.": ("app.queries.", "app.charts.", "app."),
+    "app.views.": ("app.queries.", "app.charts.", "app.", "collector.store.engine"),
     "app.cli": ("app.", "collector."),
     "app.": ("app.", "collector.store.engine", "collector.store.tables"),
 }
