@@ -26,6 +26,7 @@ __all__ = [
     "plural",
     "status",
     "status_name",
+    "status_short",
     "stored_address",
     "time",
     "time_exact",
@@ -200,6 +201,14 @@ def status_name(value: int | None) -> str | None:
     return None if value is None else name_of(value & 0xFFFF_FFFF)
 
 
+def status_short(value: int | None) -> str:
+    """A status where room is scarce: its name without the prefix that all have, else hex; the whole is on hover."""
+    if value is None:
+        return UNKNOWN
+    name = name_of(value & 0xFFFF_FFFF)
+    return name.removeprefix("STATUS_") if name else f"0x{value & 0xFFFF_FFFF:08X}"
+
+
 def status(value: int | None) -> str:
     """A status in all its spellings: `STATUS_CONNECTION_RESET 0xC000020D · WSAECONNRESET 10054`."""
     if value is None:
@@ -234,6 +243,7 @@ FILTERS = {
     "plural": plural,
     "status": status,
     "status_name": status_name,
+    "status_short": status_short,
     "time": time,
     "time_exact": time_exact,
     "words": words,

@@ -39,6 +39,7 @@ from app.views import (
     socket_page,
     sockets,
     stacks,
+    stalls,
     traces,
     trust,
 )
@@ -59,6 +60,7 @@ ROUTERS = (
     operations.router,
     failures.router,
     aborts.router,
+    stalls.router,
     overlaps.router,
     frees.router,
     memory_conflicts.router,

@@ -99,12 +99,13 @@ def as_json(value: object) -> Any:  # Any: JSON
 
 
 def csv_text(listing: Listing) -> str:
-    """The rows of a table as CSV with a head; text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    """All fields of a table's rows as CSV with a head; text that a spreadsheet would take for a formula gets an apostrophe before it."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow([head.column.key for head in listing.heads])
+    names = [one.name for one in dataclasses.fields(listing.rows[0])] if listing.rows else [head.column.key for head in listing.heads]
+    writer.writerow(names)
     for row in listing.rows:
-        writer.writerow([_csv_cell(getattr(row, head.column.key)) for head in listing.heads])
+        writer.writerow([_csv_cell(getattr(row, name)) for name in names])
     return out.getvalue()
 
 

@@ -39,6 +39,7 @@ SECTIONS = (
             Section("operations", "Operations", "operations"),
             Section("errors", "Errors", "errors"),
             Section("aborts", "Aborts", "aborts"),
+            Section("stalls", "Stalls", "stalls"),
             Section("overlaps", "Overlaps", "overlaps"),
             Section("in-flight-frees", "Freed in flight", "in-flight-frees"),
             Section("listeners", "Listeners", "listeners"),

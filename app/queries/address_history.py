@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, or_, select
+from sqlalchemy import Connection, Text, and_, cast, func, literal, or_, select
 
 from app import format as fmt
 from app.links import ProcessRef
@@ -18,7 +18,7 @@ from collector.words import SPACES
 
 __all__ = ["MAX_ROWS", "RangeRow", "allocations_at", "operations_at", "overlaps_at", "ranges_at", "sockets_at"]
 
-MAX_ROWS = 200
+MAX_ROWS = 100
 
 _NEAR = 1 << 20
 """Blocks up to this size are found by their address; larger ones by a search of their own, which may take too long."""
@@ -69,7 +69,7 @@ def allocations_at(db: Connection, address: int) -> tuple[list[AllocationRow], b
     stored = fmt.stored_address(address)
     a = allocation.c
     holds = or_(a.address + a.size > stored, a.address == stored)
-    owners = select(_heap.c.process_n.distinct()).where(_heap.c.trace_id == 1)
+    owners = select(_heap.c.process_n).where(_heap.c.trace_id == 1)
     near = allocation_rows(db, a.process_n.in_(owners), a.address.between(stored - _NEAR, stored), holds, limit=MAX_ROWS)
     try:
         large = allocation_rows(db, a.size > _NEAR, a.address < stored - _NEAR, a.address + a.size > stored, limit=MAX_ROWS)
@@ -113,7 +113,7 @@ def ranges_at(db: Connection, address: int) -> list[RangeRow]:
 
     m, t, r, p = _module.c, _thread.c, _heap_range.c, _process.c
     end = m.base + m.size_bytes
-    name = func.coalesce(t.name, func.concat("thread ", t.tid))
+    name = func.coalesce(t.name, literal("thread ") + cast(t.tid, Text))
     return [
         *read("module", _module, (m.base, end, m.loaded_ns, m.unloaded_ns, m.file), m.process_n, m.base <= stored, end > stored),
         *read(

@@ -89,7 +89,8 @@ FILTERS = (
     *moment_filters(_event.c.t_ns),
 )
 
-SORTS = (Sort("t_ns", _event.c.t_ns),)
+SORTS = (Sort("time", _event.c.t_ns),)
+"""Records come in time order alone."""
 
 
 _Item = tuple[int, int, int, EventRow]
@@ -110,6 +111,8 @@ def event_names(db: Connection) -> dict[int, str]:
 
 def events_page(db: Connection, asked: Asked) -> tuple[list[EventRow], Position | None]:
     """Records in time order after a position, and where the next ones begin. Raises BadPosition."""
+    if asked.order.falls:
+        raise BadPosition("sort=-time: records come in time order; begin later with from.")
     where, after = asked.where, asked.after
     start = where.value("from")
     skip = 0

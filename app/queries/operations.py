@@ -69,7 +69,7 @@ class OperationRow:
     latency_ns: int | None
     buffer: fmt.Address | None
     buffer_count: int | None
-    space: str
+    space: str | None
     fast_path: bool
     peer: str | None
     posted_tid: int | None
@@ -274,7 +274,7 @@ def _row(row: Any) -> OperationRow:  # Any: a row with the columns of _ROWS
         latency_ns=row.latency_ns,
         buffer=fmt.to_address(row.buffer),
         buffer_count=row.buffer_count,
-        space=word_at(SPACES, row.space) or "",
+        space=word_at(SPACES, row.space),
         fast_path=row.fast_path,
         peer=row.peer,
         posted_tid=row.posted_tid,

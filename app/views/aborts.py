@@ -19,7 +19,6 @@ COLUMNS = (
     Column("process", "Process", "process"),
     Column("remote", "Remote", "mono"),
     Column("reason", "Reason", "abort_reason", term="abort"),
-    Column("reason_certainty", "Name is", "certainty"),
     Column("initiator", "By"),
     Column("during", "While"),
     Column("primary", "Cause", "flag", term="primary"),

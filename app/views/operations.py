@@ -33,7 +33,6 @@ COLUMNS = (
     Column("posted_len", "Buffer size", "bytes"),
     Column("latency_ns", "Latency", "latency", term="latency"),
     Column("buffer", "Buffer", "address", term="buffer"),
-    Column("space", "Space", term="space"),
     Column("peer", "Peer", "optional"),
     Column("posted_tid", "Thread", "number"),
     Column("posted_pid", "Header pid", "number", term="header process"),

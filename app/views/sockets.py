@@ -27,8 +27,7 @@ COLUMNS = (
     Column("receives", "Receives", "count"),
     Column("errors", "Errors", "errors"),
     Column("last_error", "Last error", "status"),
-    Column("aborted", "Abort", "aborted", term="abort"),
-    Column("end", "End", "words", term="end"),
+    Column("end", "End", "socket_end", term="end"),
 )
 
 

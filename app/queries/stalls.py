@@ -1,0 +1,163 @@
+"""Small sends that are followed by a wait of the length that delayed acknowledgements have."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+
+from app.filters import Filter
+from app.links import ProcessRef
+from app.paging import Asked, Sort
+from app.queries.operations import kinds_of
+from app.queries.who import (
+    moment_filters,
+    process_columns,
+    process_filter,
+    process_ref,
+    process_table,
+    socket_columns,
+    socket_filter,
+    socket_ref,
+    socket_table,
+)
+from collector.store.tables import TRACE
+from collector.words import OUTCOMES
+
+__all__ = ["DELAYS_MS", "FILTERS", "LEAST", "SMALL_BYTES", "SORTS", "StallRow", "stalls"]
+
+SMALL_BYTES = 1_460
+"""A send of at most one segment."""
+DELAYS_MS = ((35, 55), (180, 240))
+"""Usual waits for a delayed acknowledgement: 40 ms and 200 ms, with room."""
+LEAST = 3
+"""How often a socket must wait so before it is listed."""
+
+_MS = 1_000_000
+_operation = TRACE.tables["operation"]
+_remote = TRACE.tables["address"].alias("remote")
+_s = socket_table()
+_p = process_table()
+
+
+@dataclass(frozen=True, slots=True)
+class StallRow:
+    """One socket whose small sends wait."""
+
+    socket: str | None
+    process: ProcessRef | None
+    remote: str | None
+    count: int
+    small_sends: int
+    lost_ns: int
+    mean_ns: int
+    first_ns: int
+    last_ns: int
+
+
+def _is_delay(ns: ColumnElement[Any]) -> ColumnElement[bool]:  # Any: an integer
+    return or_(*(ns.between(low * _MS, high * _MS) for low, high in DELAYS_MS))
+
+
+_is_send = _operation.c.kind.in_(kinds_of("send"))
+_moment = case((_is_send, _operation.c.posted_ns), else_=_operation.c.completed_ns)
+
+FILTERS = (process_filter(_s.c.process_n), socket_filter(_operation.c.socket_n), *moment_filters(_moment))
+
+_NAMES = ("count", "lost_ns", "mean_ns", "small_sends", "first_ns")
+
+
+def _steps(asked: Asked) -> Any:  # Any: a subquery
+    """Sends when posted and receives when completed, each with the two before it on its socket."""
+
+    def before(column: Any, steps: int = 1) -> Any:  # Any: parts of SQL
+        return func.lag(column, steps).over(partition_by=_operation.c.socket_n, order_by=(_moment, _operation.c.n))
+
+    return (
+        select(
+            _operation.c.socket_n,
+            _moment.label("t"),
+            case((_is_send, 1), else_=0).label("is_send"),
+            _operation.c.bytes,
+            (_operation.c.completed_ns - _operation.c.posted_ns).label("took"),
+            before(_moment).label("t1"),
+            before(case((_is_send, 1), else_=0)).label("send1"),
+            before(_operation.c.bytes).label("bytes1"),
+            before(case((_is_send, 1), else_=0), 2).label("send2"),
+        )
+        .select_from(_operation.join(_s, and_(_s.c.trace_id == 1, _s.c.n == _operation.c.socket_n)))
+        .where(
+            _operation.c.trace_id == 1,
+            _operation.c.kind.in_(kinds_of("send", "recv")),
+            _operation.c.outcome == OUTCOMES.index("completed"),
+            _moment.is_not(None),
+            or_(_s.c.type == 1, _s.c.type.is_(None)),
+            *asked.where.clauses(),
+        )
+        .subquery("steps")
+    )
+
+
+SORTS = tuple(Sort(name, _operation.c.n, falls=name != "first_ns") for name in _NAMES)
+"""By the columns of the rows, which are sums; the columns given here are not used."""
+
+
+def stalls(db: Connection, asked: Asked) -> tuple[list[StallRow], bool]:
+    """Sockets whose small sends wait, in the order asked for, and whether there are more than a page has.
+
+    A wait is a small send that itself takes that long, or that follows another send and is answered that late: write, write, read.
+    """
+    steps = _steps(asked)
+    small = and_(steps.c.is_send == 1, steps.c.bytes.between(1, SMALL_BYTES))
+    slow = and_(small, _is_delay(steps.c.took))
+    answered = and_(
+        steps.c.is_send == 0,
+        steps.c.send1 == 1,
+        steps.c.send2 == 1,
+        steps.c.bytes1.between(1, SMALL_BYTES),
+        _is_delay(steps.c.t - steps.c.t1),
+    )
+    waited = case((slow, steps.c.took), (answered, steps.c.t - steps.c.t1))
+    sums = (
+        select(
+            steps.c.socket_n,
+            func.count(waited).label("count"),
+            func.sum(case((small, 1), else_=0)).label("small_sends"),
+            func.sum(waited).label("lost_ns"),
+            func.avg(waited).label("mean_ns"),
+            func.min(case((waited.is_not(None), steps.c.t))).label("first_ns"),
+            func.max(case((waited.is_not(None), steps.c.t))).label("last_ns"),
+        )
+        .group_by(steps.c.socket_n)
+        .having(func.count(waited) >= LEAST)
+        .subquery("sums")
+    )
+    order = sums.c[asked.order.sort.key]
+    rows = db.execute(
+        select(
+            *(sums.c[name].label(f"w_{name}") for name in ("count", "small_sends", "lost_ns", "mean_ns", "first_ns", "last_ns")),
+            _remote.c.text.label("remote"),
+            *socket_columns(_s),
+            *process_columns(_p),
+        )
+        .select_from(
+            sums.join(_s, and_(_s.c.trace_id == 1, _s.c.n == sums.c.socket_n))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
+            .outerjoin(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == _s.c.remote_n))
+        )
+        .order_by(order.desc() if asked.order.falls else order.asc(), sums.c.socket_n)
+        .limit(asked.limit + 1)
+    ).all()
+    return [
+        StallRow(
+            socket=socket_ref(row),
+            process=process_ref(row),
+            remote=row.remote,
+            count=row.w_count,
+            small_sends=row.w_small_sends,
+            lost_ns=row.w_lost_ns,
+            mean_ns=int(row.w_mean_ns),
+            first_ns=row.w_first_ns,
+            last_ns=row.w_last_ns,
+        )
+        for row in rows[: asked.limit]
+    ], len(rows) > asked.limit
