@@ -1,0 +1,241 @@
+"""The command line: one clear line for each wrong input, exit statuses, and nothing slow for a help text."""
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from collector import cli
+from tests.build import Trace, afd
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    trace = Trace().cpu(0, afd.opened(at_us=10), afd.connected(at_us=50), afd.sent(at_us=100))
+    return str(trace.write(tmp_path / "loopback.etl"))
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line against a database of the test's own; gives exit status, stdout and stderr."""
+
+    def run(verb: str, *words: str) -> tuple[int, str, str]:
+        database = () if verb == "inspect" else ("--database", str(tmp_path / "database"))
+        status = main([verb, *words, *database])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+def key_of(out: str) -> str:
+    return out.split()[0]
+
+
+def test_collect_prints_a_line_and_its_problems(run: Run, file: str) -> None:
+    status, out, err = run("collect", file)
+
+    assert status == 0
+    assert re.fullmatch(r"[0-9a-f]{12}  loopback\.etl: \d+ records, 1 process, 1 socket, 2 operations in \d+\.\d s\n", out)
+    assert "loopback.etl: limit: There is no process event in this trace." in err
+    assert "note" not in err
+
+
+def test_list_shows_what_was_collected(run: Run, file: str) -> None:
+    assert run("list")[1].startswith("There are no traces in ")
+    key = key_of(run("collect", file, "--name", "my trace")[1])
+
+    _, out, _ = run("list")
+    assert re.search(rf"^{key} +complete +\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d +\d+ +1  my trace$", out, re.MULTILINE)
+    (entry,) = json.loads(run("list", "--json")[1])
+    assert (entry["key"], entry["name"], entry["state"], entry["sockets"]) == (key, "my trace", "complete", 1)
+
+
+def test_delete_by_beginning_of_the_key(run: Run, file: str) -> None:
+    key = key_of(run("collect", file)[1])
+    assert run("delete", key[:5]) == (0, f"Deleted {key}  loopback.etl.\n", "")
+    assert run("list")[1].startswith("There are no traces in ")
+    status, _, err = run("delete", key)
+    assert (status, err.count("\n")) == (1, 1)
+
+
+def test_export_writes_one_file_that_any_sqlite_tool_reads(run: Run, file: str, tmp_path: Path) -> None:
+    run("collect", file)
+    target = tmp_path / "mine.db"
+    assert run("export", "loopback.etl", "-o", str(target))[0] == 0
+    with sqlite3.connect(target) as db:
+        assert db.execute("SELECT sends FROM v_sockets").fetchall() == [(1,)]
+    db.close()
+
+    status, _, err = run("export", "loopback.etl", "-o", str(target))
+    assert status == 1
+    assert "is there already" in err
+    assert run("export", "loopback.etl", "-o", str(target), "--force")[0] == 0
+
+
+def test_migrate_says_how_many(run: Run, file: str) -> None:
+    assert run("migrate")[0] == 1
+    run("collect", file)
+    assert run("migrate") == (0, "0 of 1 trace brought up to date; the catalog is current.\n", "")
+
+
+def test_inspect_reports_without_a_database(run: Run, file: str, tmp_path: Path) -> None:
+    status, out, _ = run("inspect", file)
+    assert status == 0
+    assert "AfdSend" in out
+    assert json.loads(run("inspect", file, "--json")[1])["file"]["name"] == "loopback.etl"
+    assert not (tmp_path / "database").exists()
+
+
+@pytest.mark.parametrize("verb", ["collect", "inspect"])
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("nothing.etl", None, "there is no such file"),
+        ("", None, "this is a folder"),
+        ("empty.etl", b"", "the file is empty"),
+        ("report.csv", b"a,b,c\n1,2,3\n" * 1000, "text"),
+        ("zeros.etl", bytes(65536), "zeros.etl"),
+        ("noise.etl", bytes(range(7, 251)) * 400, "noise.etl"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(run: Run, tmp_path: Path, verb: str, name: str, content: bytes | None, says: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    status, out, err = run(verb, str(path))
+
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_a_cut_file_is_stored_with_damage(run: Run, tmp_path: Path) -> None:
+    trace = Trace().cpu(0, afd.opened(at_us=10), *[afd.sent(at_us=100 + 10 * n) for n in range(500)]).cut_at(-3000)
+    status, out, err = run("collect", str(trace.write(tmp_path / "cut.etl")))
+
+    assert status == 3
+    assert "cut.etl" in out
+    assert "damage: The file ends inside a buffer" in err
+
+
+def test_some_files_good_and_some_not(run: Run, file: str, tmp_path: Path) -> None:
+    status, out, err = run("collect", str(tmp_path / "nothing.etl"), file)
+    assert status == 3
+    assert out.count("\n") == 1
+    assert "there is no such file" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["dance"], ["collect"], ["collect", "--nonsense", "x.etl"], ["collect", "a.etl", "b.etl", "--name", "x"], ["serve", "--port", "x"],
+     ["serve", "--port", "99999"], ["serve", "--root-path", "no-slash"]],
+)  # fmt: skip
+def test_wrong_usage_is_status_2(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SOCKSCOPE_DATABASE", str(tmp_path))
+    assert main(words) == 2
+    assert capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("")
+    assert main(["collect", file, "--database", str(tmp_path / "taken")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_port_in_use_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port), "--database", str(tmp_path)]) == 1
+    assert f"127.0.0.1:{port} cannot be listened on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["collect", "inspect", "list", "delete", "export", "migrate", "serve", "demo"])
+def test_each_help_shows_a_worked_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == 0
+    assert f"example:\n  sockscope {verb}" in capsys.readouterr().out
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    code = (
+        "import sys; from app.cli import main; main(['--help']); main(['--version']); main(['collect', '--help']);"
+        "heavy = {'numpy', 'sqlalchemy', 'fastapi', 'uvicorn', 'tqdm', 'alembic', 'plotly', 'jinja2'} & set(sys.modules);"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_first_interrupt_asks_and_the_second_stops() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with cli._cancelling() as should_cancel:
+        assert not should_cancel()
+        signal.raise_signal(signal.SIGINT)
+        assert should_cancel()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_while_collecting_stores_nothing(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from collector import pipeline
+
+    whole = pipeline._Import.join
+
+    def interrupted(job: pipeline._Import) -> None:
+        signal.raise_signal(signal.SIGINT)
+        whole(job)
+
+    monkeypatch.setattr(pipeline._Import, "join", interrupted)
+    assert run("collect", file) == (1, "", "Cancelled. Nothing was stored.\n")
+    assert "interrupted" in run("list")[1]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with the collected sample."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli", "demo", "--no-serve", "--database", folder],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "sample.etl" in done.stdout
+    return str(folder)
+
+
+def test_serve_prints_its_address_and_stops_when_asked(demo: str) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SOCKSCOPE_")}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--database", demo], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        assert address, line
+        with urllib.request.urlopen(f"{address[0]}healthz", timeout=30) as answer:
+            assert answer.status == 200
+        server.send_signal(signal.SIGINT)
+        assert server.wait(30) == 0
+    finally:
+        server.kill()
+        server.communicate()
