@@ -1,14 +1,11 @@
 """Imports one trace: the only place where the stages meet."""
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from uuid import UUID
 
-from collector.clock import filetime_to_datetime
 from collector.decoder import Decoder, Tally, VersionKey
 from collector.errors import CollectCancelled, Problem, Severity, StoreError, TraceError
 from collector.inventory import Inventory
@@ -19,26 +16,23 @@ from collector.model.heaps import Heaps
 from collector.model.kept import KeptRecords
 from collector.model.processes import Processes
 from collector.model.rollups import socket_rollups
-from collector.model.rows import Row, Rows, rows_of
+from collector.model.rows import Rows, rows_of
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
-from collector.problems import Misread, ProblemRow, Seen, decoding_problems, inventory_problems, problem_rows
+from collector.model.trace_row import end_of_trace, trace_row
+from collector.problems import Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
 from collector.raw import Reader
 from collector.readers import reader_for
 from collector.source import Source
 from collector.store import locks
 from collector.store.catalog import Catalog, FindingCopy, ProblemCopy, now_utc
 from collector.store.engine import TraceFolder
-from collector.store.tables import ROW_COLUMNS
 from collector.store.writer import TraceWriter
 
 __all__ = ["ImportReport", "Progress", "import_trace", "trace_key"]
 
 _KEY_DIGITS = 12
-_PIECE = 1 << 22
 _SECONDS_BETWEEN_NOTES = 1.0
-_LATEST_END_NS = 7 * 86_400 * 10**9
-"""A header may put the end of the session this long behind its last record; later is a damaged header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +114,12 @@ def import_trace(
 
 def trace_key(source: Source, should_cancel: Callable[[], bool] = never) -> str:
     """The key of a trace: the first 12 hex digits of the SHA-256 of its bytes. Raises SourceError, CollectCancelled."""
-    digest = hashlib.sha256()
-    for offset in range(0, source.size, _PIECE):
+
+    def look() -> None:
         if should_cancel():
-            raise CollectCancelled(f"{source.name}: cancelled. Nothing was stored.")
-        digest.update(source.read_at(offset, min(_PIECE, source.size - offset)))
-    return digest.hexdigest()[:_KEY_DIGITS]
+            raise CollectCancelled("Cancelled. Nothing was stored.")
+
+    return source.sha256(look)[:_KEY_DIGITS]
 
 
 def program_version() -> str:
@@ -172,15 +166,23 @@ class _Import:
         self.tell("indexing")
         self.writer.index()
         found = self.find_findings()
-        trace = self.describe(name)
-        self.writer.write({"trace": rows_of("trace", {k: [v] for k, v in trace.items()}, count=1)})
+        trace = trace_row(
+            self.reader.header,
+            key=self.key,
+            name=name,
+            records=self.records,
+            last_ns=self.last_ns,
+            collected_utc=self.collected_utc,
+            collector_version=program_version(),
+        )
+        self.writer.write(trace.rows())
         self.tell("checking")
         self.writer.finish()
         counts = self.writer.counts | {"records": self.records}
         copies = [FindingCopy(f.kind, f.severity, f.count, f.title, f.link) for f in found]
-        entry = {column: trace[column] for column in ("start_utc", "end_ns", "records", "events_lost", "buffers_lost", "collector_version")}
-        entry |= self.totals() | {"bytes_done": None, "bytes_total": None, "collected_utc": self.collected_utc, "name": name}
-        self.catalog.complete(self.key, entry, [_copy(p) for p in problems], copies)
+        kept = ("name", "start_utc", "end_ns", "events_lost", "buffers_lost", "collected_utc", "collector_version")
+        entry = {column: getattr(trace, column) for column in kept} | {"bytes_done": None, "bytes_total": None}
+        self.catalog.complete(self.key, entry | self.totals(), [_copy(p) for p in problems], copies)
         return ImportReport(self.key, name, counts, problems, copies, time.monotonic() - started)
 
     def read(self) -> None:
@@ -215,22 +217,23 @@ class _Import:
 
     def find_problems(self) -> list[ProblemRow]:
         """What limits the answers, of all stages; stored, and handed back."""
-        counted = self.inventory.rows()
-        self.writer.write({"event_count": counted})
+        counts = self.inventory.counts()
+        providers = {c.provider: c.provider_name for c in counts}
+        self.writer.write({"event_count": self.inventory.rows()})
         decoder = self.decoder
         problems: list[Problem] = [
             *self.reader.problems,
             *decoding_problems(
-                damaged=_misread(decoder.damaged),
-                unknown=_misread(decoder.unknown),
-                newer=_misread(decoder.newer),
-                longer=_misread(decoder.trailing),
+                damaged=_misread(decoder.damaged, providers),
+                unknown=_misread(decoder.unknown, providers),
+                newer=_misread(decoder.newer, providers),
+                longer=_misread(decoder.trailing, providers),
                 kept=self.kept.kept,
                 left_out=self.kept.left_out,
             ),
             *self.sockets.problems,
             *self.heaps.problems,
-            *inventory_problems(_seen(counted), has_stacks=self.writer.counts["stack"] > 0),
+            *inventory_problems(seen_in(counts), has_stacks=self.writer.counts["stack"] > 0),
         ]
         rows = problem_rows(problems, self.clock)
         names = [f.name for f in fields(ProblemRow)]
@@ -240,44 +243,11 @@ class _Import:
 
     def find_findings(self) -> list[Finding]:
         """What the program did that is worth a look; stored, and handed back."""
-        found = findings(self.writer.connection, end_ns=self.end_ns(), has_losses=self.has_losses())
+        found = findings(self.writer.connection, end_ns=end_of_trace(self.reader.header, self.last_ns), has_losses=self.has_losses())
         names = [f.name for f in fields(Finding)]
         columns = {name: [getattr(finding, name) for finding in found] for name in names}
         self.writer.write({"finding": rows_of("finding", {"n": range(1, len(found) + 1), **columns}, count=len(found))})
         return found
-
-    def describe(self, name: str) -> dict[str, object]:
-        """The row of the table `trace`."""
-        header, start = self.reader.header, self.clock.start_utc()
-        shape = {k: v for k, v in asdict(header).items() if k != "clock"} | {"start_filetime": self.clock.start_filetime}
-        return {
-            "n": 1,
-            "key": self.key,
-            "name": name,
-            "state": "complete",
-            "start_utc": start.isoformat().replace("+00:00", "Z") if start else None,
-            "end_ns": self.end_ns(),
-            "clock": str(self.clock.kind),
-            "ticks_per_second": self.clock.ticks_per_second,
-            "start_ticks": self.clock.start_ticks,
-            "pointer_size": header.pointer_size,
-            "processors": header.processors,
-            "os_build": header.os_version,
-            "records": self.records,
-            "events_lost": header.events_lost,
-            "buffers_lost": header.buffers_lost,
-            "collected_utc": self.collected_utc,
-            "collector_version": program_version(),
-            "header": json.dumps(shape),
-        }
-
-    def end_ns(self) -> int:
-        """The last record, or the end that the header states when that is later and can be right."""
-        header, start = self.reader.header, self.clock.start_filetime
-        if filetime_to_datetime(header.end_filetime) is None or filetime_to_datetime(start) is None:
-            return self.last_ns
-        stated = (header.end_filetime - start) * 100
-        return stated if self.last_ns < stated <= self.last_ns + _LATEST_END_NS else self.last_ns
 
     def has_losses(self) -> bool:
         return self.reader.losses.is_everywhere or bool(self.reader.losses.spans)
@@ -304,26 +274,15 @@ def _copy(row: ProblemRow) -> ProblemCopy:
     return ProblemCopy(*(getattr(row, f.name) for f in fields(ProblemCopy)))
 
 
-def _misread(tallies: Mapping[VersionKey, Tally]) -> list[Misread]:
-    """The decoder's counts with the names that a user can look up."""
+def _misread(tallies: Mapping[VersionKey, Tally], names: Mapping[UUID, str | None]) -> list[Misread]:
+    """The decoder's counts, with names that a user can look up."""
     return [
         Misread(
-            f"{key.provider} {'opcode' if key.is_classic else 'id'} {key.number} version {number}",
-            t.count,
-            t.first_ticks,
-            t.last_ticks,
-            t.place,
+            f"{names.get(key.provider) or key.provider} {'opcode' if key.is_classic else 'id'} {key.number} version {number}",
+            tally.count,
+            tally.first_ticks,
+            tally.last_ticks,
+            tally.place,
         )
-        for (key, number), t in tallies.items()
+        for (key, number), tally in tallies.items()
     ]
-
-
-def _seen(counted: list[Row]) -> Seen:
-    """Records by provider and number, from the rows of `event_count`."""
-    at = {name: i for i, name in enumerate(ROW_COLUMNS["event_count"])}
-    seen: dict[tuple[UUID, int], int] = {}
-    for row in counted:
-        number = row[at["event_id"]] if row[at["event_id"]] is not None else row[at["opcode"]]
-        identity = (UUID(str(row[at["provider"]])), int(str(number or 0)))
-        seen[identity] = seen.get(identity, 0) + int(str(row[at["count"]]))
-    return seen

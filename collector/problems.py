@@ -10,9 +10,10 @@ from uuid import UUID
 
 from collector.clock import Clock
 from collector.errors import Problem, ProblemKind, Severity
+from collector.inventory import EventCount
 from collector.recording import RECORD_HEAP, RECORD_PROCESSES, RECORD_SOCKETS
 
-__all__ = ["PROBLEM_KINDS", "Misread", "ProblemRow", "Seen", "decoding_problems", "inventory_problems", "problem_rows"]
+__all__ = ["PROBLEM_KINDS", "Misread", "ProblemRow", "Seen", "decoding_problems", "inventory_problems", "problem_rows", "seen_in"]
 
 Seen = Mapping[tuple[UUID, int], int]
 """Records by provider and event id (of manifest events) or opcode (of classic ones)."""
@@ -179,6 +180,15 @@ class ProblemRow:
     text: str
     effect: str
     advice: str
+
+
+def seen_in(counts: Iterable[EventCount]) -> Seen:
+    """The records of an inventory by provider and number."""
+    seen: dict[tuple[UUID, int], int] = {}
+    for c in counts:
+        identity = (c.provider, c.opcode if c.event_id is None else c.event_id)
+        seen[identity] = seen.get(identity, 0) + c.count
+    return seen
 
 
 def inventory_problems(seen: Seen, *, has_stacks: bool) -> list[Problem]:

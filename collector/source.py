@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -70,10 +71,12 @@ class Source:
             raise SourceError(f"{self.name}: the file was closed while it was being read.") from error
         return piece
 
-    def sha256(self) -> str:
-        """Hex digest of the whole file; reads it once, in pieces. Raises SourceError."""
+    def sha256(self, before_piece: Callable[[], None] | None = None) -> str:
+        """Hex digest of the whole file; reads it once, in pieces. `before_piece` may raise to stop it. Raises SourceError."""
         digest = hashlib.sha256()
         for offset in range(0, self.size, _HASH_PIECE):
+            if before_piece is not None:
+                before_piece()
             digest.update(self.read_at(offset, min(_HASH_PIECE, self.size - offset)))
         return digest.hexdigest()
 

@@ -340,6 +340,8 @@ def test_a_reference_trace_equals_its_expectation(shared_dir: Path, import_trace
         check=False,
     )
     assert compared.returncode == 0, compared.stdout
+    socket_records = "SELECT coalesce(sum(count), 0) FROM v_event_counts WHERE provider = ?"
+    assert db.one("SELECT count(*) FROM v_socket_events") == db.one(socket_records, str(AFD))  # each once, none lost
 
 
 @pytest.mark.shared

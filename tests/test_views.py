@@ -316,10 +316,10 @@ def test_all_records_of_a_socket_are_one_list(tmp_path: Path) -> None:
     found = rows(folder, "SELECT t_ns, event_id, name, fields, process FROM v_socket_events ORDER BY t_ns")
     assert [(t, event, name, json.loads(fields)) for t, event, name, fields, _ in found] == [
         (100, 1000, "event 1000", {"protocol": 6, "enter_exit": 0, "status": "0x0"}),
-        (200, 1003, "AfdSend", {"kind": "send", "buffer": "0x5000", "buffer_length": 70, "location": 3047}),
+        (200, 1003, "AfdSend", {"kind": "send", "enter_exit": 0, "buffer": "0x5000", "buffer_length": 70, "location": 3047}),
         (250, 1003, "AfdSend", {"kind": "send", "buffer_length": 70, "location": 3073, "skipped": "double_count"}),
-        (300, 1003, "AfdSend", {"kind": "send", "status": "0x0", "buffer": "0x5000", "buffer_length": 70}),
-        (310, 1003, "AfdSend", {"kind": "send"}),
+        (300, 1003, "AfdSend", {"kind": "send", "enter_exit": 1, "status": "0x0", "buffer": "0x5000", "buffer_length": 70}),
+        (310, 1003, "AfdSend", {"kind": "send", "enter_exit": 0}),
     ]
     assert {process for *_, process in found} == {"4120@50"}
 

@@ -85,6 +85,7 @@ _PEER = _one("address", "a", "t.peer_n")
 
 _POSTED = json_object(
     kind=_KIND,
+    enter_exit="CASE WHEN t.posted_event >= 1000 THEN 0 END",
     buffer=hex_text("t.buffer"),
     buffer_length="t.posted_len",
     buffer_count="t.buffer_count",
@@ -94,6 +95,7 @@ _POSTED = json_object(
 )
 _COMPLETED = json_object(
     kind=_KIND,
+    enter_exit="CASE WHEN t.completed_event >= 1000 THEN 1 END",
     status=hex_text("t.status"),
     buffer=hex_text("coalesce(t.completed_buffer, t.buffer)"),
     buffer_length="coalesce(t.completed_len, t.bytes)",

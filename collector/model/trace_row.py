@@ -1,0 +1,76 @@
+"""The row that says what a trace is: its clock, its machine, its length."""
+
+import json
+from dataclasses import asdict, dataclass
+
+from collector.clock import filetime_to_datetime
+from collector.model.rows import Rows, rows_of
+from collector.raw import TraceHeader
+
+__all__ = ["TraceRow", "end_of_trace", "trace_row"]
+
+_LATEST_END_NS = 7 * 86_400 * 10**9
+"""A header may put the end of the session this long behind its last record; later is a damaged header."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """The row of the table `trace`, in its columns' order behind `n`."""
+
+    key: str
+    name: str
+    state: str
+    start_utc: str | None
+    end_ns: int
+    clock: str
+    ticks_per_second: int
+    start_ticks: int
+    pointer_size: int
+    processors: int
+    os_build: str
+    records: int
+    events_lost: int
+    buffers_lost: int
+    collected_utc: str
+    collector_version: str
+    header: str
+
+    def rows(self) -> Rows:
+        """As rows of the table."""
+        return {"trace": rows_of("trace", {"n": [1], **{name: [value] for name, value in asdict(self).items()}}, count=1)}
+
+
+def trace_row(
+    header: TraceHeader, *, key: str, name: str, records: int, last_ns: int, collected_utc: str, collector_version: str
+) -> TraceRow:
+    """What is known about a whole trace; `last_ns` is its last record."""
+    clock = header.clock
+    start = clock.start_utc()
+    shape = {field: value for field, value in asdict(header).items() if field != "clock"} | {"start_filetime": clock.start_filetime}
+    return TraceRow(
+        key=key,
+        name=name,
+        state="complete",
+        start_utc=start.isoformat().replace("+00:00", "Z") if start else None,
+        end_ns=end_of_trace(header, last_ns),
+        clock=str(clock.kind),
+        ticks_per_second=clock.ticks_per_second,
+        start_ticks=clock.start_ticks,
+        pointer_size=header.pointer_size,
+        processors=header.processors,
+        os_build=header.os_version,
+        records=records,
+        events_lost=header.events_lost,
+        buffers_lost=header.buffers_lost,
+        collected_utc=collected_utc,
+        collector_version=collector_version,
+        header=json.dumps(shape),
+    )
+
+
+def end_of_trace(header: TraceHeader, last_ns: int) -> int:
+    """The last record, or the end that the header states when that is later and can be right; ns."""
+    if filetime_to_datetime(header.end_filetime) is None or filetime_to_datetime(header.clock.start_filetime) is None:
+        return last_ns
+    stated = (header.end_filetime - header.clock.start_filetime) * 100
+    return stated if last_ns < stated <= last_ns + _LATEST_END_NS else last_ns
