@@ -55,7 +55,7 @@ class TimeAxis:
         unit_ns = next(size for size, _ in _UNITS if width >= 2 * size or size == 1)
         base_ns = 0
         if unit_ns < _UNITS[0][0] and abs(from_ns) > 10 * width:
-            step = unit_ns * 1000  # a round zero: the next unit's whole number at or before the range
+            step = 10 ** len(str(width - 1))  # a round zero at or before the range, of no more digits than needed
             base_ns = from_ns // step * step
         return cls(from_ns, to_ns, base_ns, unit_ns)
 
@@ -183,6 +183,7 @@ def _ground(*, height: int, left: int) -> dict[str, Any]:
         "hoverdistance": 12,
         "dragmode": "zoom",
         "showlegend": False,
+        "separators": f".{fmt.THIN}",
         "bargap": 0,
         "barmode": "overlay",
     }

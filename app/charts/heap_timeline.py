@@ -10,7 +10,7 @@ from app.queries.heap_timeline import HeapBucket, HeapTimeline
 
 __all__ = ["ProcessLine", "heap_overview_figure", "heap_timeline_figure"]
 
-SINCE = "change since the trace began"
+SINCE = "change since<br>the trace began"
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -137,10 +137,12 @@ def _gauges(time: TimeAxis, gauges: Sequence[GaugePoint]) -> list[dict[str, Any]
 
 def _rate_row(busy: Sequence[HeapBucket]) -> Row:
     most, fewest = max(bucket.allocs for bucket in busy), max(bucket.frees for bucket in busy)
+    whole = most + fewest
+    ticks = [(0, "0")] + [(most, f"+{fmt.count(most)}")] * (most * 5 >= whole) + [(-fewest, fmt.count(-fewest))] * (fewest * 5 >= whole)
     axis = {
         "range": [-fewest * 1.08 - 0.01, most * 1.08 + 0.01],
-        "tickvals": [most, 0, -fewest],
-        "ticktext": [f"+{fmt.count(most)}", "0", fmt.count(-fewest) if fewest else ""],
+        "tickvals": [value for value, _ in ticks],
+        "ticktext": [text for _, text in ticks],
         "title": {"text": "blocks", "standoff": 4},
         "showgrid": True,
         "gridcolor": COLOURS["line"],

@@ -157,9 +157,13 @@ def _bar_trace(
         "base": [time.at(start) for start, _ in ends],
         "x": [time.length(end - start) for start, end in ends],
         "y": [round(lane + (low + high) / 2, 3) for lane in lanes],
-        "width": [round(high - low, 3)] * len(bars),
+        "width": round(high - low, 3),
         # The outline gives an operation of no width one pixel; a failed one is hollow.
-        "marker": {"color": colour, "opacity": [0.35 if no else 1 for no in failed], "line": {"width": 1, "color": colour}},
+        "marker": {
+            "color": colour,
+            "opacity": [0.35 if no else 1 for no in failed] if any(failed) else 1,
+            "line": {"width": 1, "color": colour},
+        },
         "customdata": [[bar.link, _bar_words(bar)] for bar in bars],
         "hovertemplate": "%{customdata[1]}<extra></extra>",
         "meta": {"selects": True},
@@ -268,6 +272,7 @@ def _moments(time: TimeAxis, moments: Sequence[Moment]) -> tuple[Row | None, lis
         said = [f"{fmt.time(moment.t_ns)} {plain(moment.text)}" for moment in mine]
         x, y = [time.at(moment.t_ns) for moment in mine], [-place] * len(mine)
         trace = _markers(x, y, symbol, colour, size, said) | {"name": label}
+        del trace["hovertext"], trace["hoverinfo"]
         trace["customdata"] = [[str(moment.t_ns), text] for moment, text in zip(mine, said, strict=True)]
         trace["hovertemplate"] = "%{customdata[1]}<extra></extra>"
         if kind == "abort" and len(mine) <= 3:
@@ -322,17 +327,15 @@ def _bytes(time: TimeAxis, points: Sequence[BytesPoint]) -> tuple[Row | None, li
     traces = []
     for name, values in (("send", [point.sent for point in points]), ("receive", [point.received for point in points])):
         if values[-1]:
-            said = [f"{fmt.bytes_text(value)} {'sent' if name == 'send' else 'received'} so far" for value in [*values, values[-1]]]
             traces.append(
                 {
                     "type": "scatter",
                     "mode": "lines",
-                    "name": _WORDS[name],
+                    "name": f"bytes of {_WORDS[name]}",
                     "x": x,
                     "y": [*values, values[-1]],
                     "line": {"shape": "hv", "width": 1.5, "color": COLOURS[name], "dash": "solid" if name == "send" else "dot"},
-                    "hovertext": said,
-                    "hoverinfo": "text",
+                    "hovertemplate": f"%{{y:.3s}}B {'sent' if name == 'send' else 'received'} so far<extra></extra>",
                 }
             )
     return Row(bytes_axis("bytes so far"), 110), traces

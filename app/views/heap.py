@@ -276,7 +276,7 @@ def _found_heap(trace: OpenTrace, process_n: int, process: ProcessRow, text: str
 
 def _figure_answer(figure: Figure, shown: tuple[int, int]) -> Response:
     body = {"from_ns": str(shown[0]), "to_ns": str(shown[1]), "figure": figure}
-    text = json.dumps(body, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Response(text, media_type="application/json", headers={"Cache-Control": "no-cache"})
 
 

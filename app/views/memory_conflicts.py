@@ -124,14 +124,14 @@ def in_flight_free(request: Request, trace: ReadTrace, socket: str, operation: s
     areas = [_block_area(block) for block in blocks] + [_operation_area(whole, "")]
     first = conflicts[0]
     page = ConflictPage(
-        title=f"{fmt.words(first.kind)}: a {first.operation_kind} of {fmt.bytes_text(first.posted_len)}",
-        sentence=f"{_CONFLICTS.get(first.kind, '')} It happened at {fmt.time(first.t_ns)}. {first.certainty.capitalize()}.",
+        title=f"{first.operation_kind} of {fmt.bytes_text(first.posted_len)}, {fmt.words(first.kind)}",
+        sentence=f"{_CONFLICTS.get(first.kind, '')} {first.certainty.capitalize()}, at {fmt.time(first.t_ns)}.",
         trace=trace.head,
         crumbs=trace.crumbs(Crumb("freed in flight", trace.urls("in_flight_frees", trace_key=trace.key))),
         section="in-flight-frees",
         operation=whole,
         conflicts=tuple(conflicts),
-        meanings=tuple(dict.fromkeys(_CONFLICTS.get(conflict.kind, "") for conflict in conflicts)),
+        meanings=tuple(_CONFLICTS.get(conflict.kind, "") for conflict in conflicts),
         blocks=tuple(blocks),
         chart=memory_figure(areas, _cuts(blocks)),
         chart_words="The operation's buffer and the heap blocks at its addresses, from their start to their end.",

@@ -166,7 +166,9 @@ def socket_timeline(request: Request, trace: ReadTrace, socket: str) -> Response
     figure = _figure(trace, head, None, shown)
     body = {"socket": head.link, "from_ns": str(shown[0]), "to_ns": str(shown[1]), "figure": figure}
     return Response(
-        json.dumps(body, separators=(",", ":"), allow_nan=False), media_type="application/json", headers={"Cache-Control": "no-cache"}
+        json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False),
+        media_type="application/json",
+        headers={"Cache-Control": "no-cache"},
     )
 
 
