@@ -189,7 +189,7 @@ SELECT {_socket("t")} AS socket, {hex_text("t.endpoint")} AS endpoint, {hex_text
        t.created_ns, t.closed_ns, t.destroyed_ns, t.first_ns, t.last_ns, t."end", l.text AS local, r.text AS remote, t.connections,
        t.listener, {_socket("f")} AS accepted_from, {_socket("b")} AS loopback_peer, t.bytes_sent, t.bytes_received, t.sends, t.receives,
        t.errors, {hex_text("t.last_error")} AS last_error, t.bytes_indicated, t.type_inferred, t.registered_io, t.create_tid, t.close_tid,
-       {_stack("t.create_stack_ref")} AS create_stack, {_stack("t.close_stack_ref")} AS close_stack
+       {_stack("t.create_stack_ref")} AS create_stack, {_stack("t.close_stack_ref")} AS close_stack, t.accept_inferred
 FROM socket t {_PROCESS} {_one("owner", "o", "t.owner_n")} {_one("address", "l", "t.local_n")} {_one("address", "r", "t.remote_n")}
      {_one("socket", "f", "t.accepted_from_n")} {_one("socket", "b", "t.loopback_peer_n")}
 """,

@@ -528,7 +528,7 @@ def upgrade() -> None:
         sa.Column("pid", NUMBER, nullable=True),
         sa.Column("tid", NUMBER, nullable=True),
         sa.Column("place", sa.Text(), nullable=False),
-        sa.Column("why", sa.Text(), nullable=False, comment="unknown, damaged"),
+        sa.Column("why", sa.Text(), nullable=False, comment="unknown, described (by a layout in the trace), damaged"),
         sa.Column("payload", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("trace_id", "n", name="pk_raw_event"),
         comment="Records of our providers that no schema decodes, up to a cap.",
