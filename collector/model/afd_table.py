@@ -194,6 +194,7 @@ _SHAPES: dict[str, _Shape] = {
 }
 
 _COLUMNS = {"process", "endpoint", "listen_endpoint", "enter_exit", "location", "status", "error", "address", "address_len", "port"}
+_NUMBERS = {"process_id", "user_mode_pid"}  # numbers in fields as wide as a pointer
 _CALLERS = (2, 3, 4, 5, 18, 19, 20, 21, 22, 29, 30, 32, 40)  # documented events that the caller's own thread writes
 
 
@@ -374,6 +375,6 @@ def _json_values(columns: EventColumns, name: str) -> list[str]:
         return [json.dumps([hex(value) for value in column.row(i).tolist()]) for i in range(len(column))]
     if column.ndim > 1:
         return [f'"{value.tobytes().hex()}"' for value in column]
-    if column.dtype == np.uint64:
+    if column.dtype == np.uint64 and name not in _NUMBERS:
         return [f'"{value:#x}"' for value in column.tolist()]
     return [json.dumps(value) for value in column.tolist()] if column.dtype.kind in "fb" else [str(value) for value in column.tolist()]

@@ -49,16 +49,15 @@ class Endpoints:
 
     def starting(self, e: Event) -> Socket:
         """The socket of a record that starts something (bind, connect, post …): one that had ended is followed by a new life here."""
-        owner = self._owners.of_caller(e)
         socket = self._latest.get(e.endpoint)
         if socket is None:
-            return self._open(e, owner)
-        if socket.owner is not owner:
+            return self._open(e, self._owners.of_caller(e))
+        if socket.owner.eprocess != e.process:
             if not socket.is_over:
                 self._supersede(socket, e)
-            return self._open(e, owner)
+            return self._open(e, self._owners.of_caller(e))
         if socket.is_over and socket.is_over_before(e):
-            return self._open(e, owner)
+            return self._open(e, self._owners.of_caller(e))
         socket.last_ns = e.ns
         if socket.type is None and e.type_hint:
             socket.saw_type(e.type_hint)

@@ -1,0 +1,241 @@
+"""What holds for any sequence of socket records: windows do not matter, nothing is counted twice, overlaps are what the rule says."""
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.etlwriter.events import HeaderValues
+from tests.build import ENTER, EXIT, afd, documented
+from tests.build.afd import Who
+from tests.build.events import ENDPOINT, PROCESS, Event
+from tests.socket_model import Model, model
+
+USER = 0x1D2_A446_0000
+KERNEL = 0xFFFF_9A0C_3000_0000
+ENDPOINTS = st.sampled_from([ENDPOINT, ENDPOINT, ENDPOINT, ENDPOINT + 0x800])
+PROCESSES = st.sampled_from([PROCESS] * 15 + [PROCESS + 0x540])
+BUFFERS = st.sampled_from([USER, USER, USER, USER + 100, USER + 4000, KERNEL, KERNEL + 512, 0])
+LENGTHS = st.sampled_from([0, 100, 4096, 4096])
+THREADS = st.integers(1, 2)
+GOOD, BAD = 0, st.sampled_from([0, 0, 0xC000_00A3, 0xC000_0120, 0x8000_0005])
+ACTIVITIES = st.sampled_from([0, 0, 0x41000A20, 0x41000C40])
+MOVES = st.sampled_from([afd.send, afd.receive, afd.receive, afd.send_message, afd.receive_from])
+LIVES = st.sampled_from([afd.create, afd.cleanup, afd.close])
+
+
+@st.composite
+def moves(draw: st.DrawFn, where: Who) -> Event:
+    """A modern record that moves data."""
+    is_exit = draw(st.integers(0, 2)) == 0
+    return draw(MOVES)(
+        at_us=0,
+        enter_exit=EXIT if is_exit else ENTER,
+        buffer=draw(BUFFERS),
+        length_bytes=draw(LENGTHS),
+        buffer_count=draw(st.sampled_from([1, 1, 2])),
+        status=draw(BAD) if is_exit or draw(st.integers(0, 19)) == 0 else GOOD,
+        activity=draw(ACTIVITIES),
+        is_fast=draw(st.booleans()),
+        location=draw(st.sampled_from([0, 0, 0, 0, 3073])),
+        **where,
+    )
+
+
+@st.composite
+def records(draw: st.DrawFn, *, is_plain: bool = False) -> Event:
+    """One socket record; a plain one neither begins nor ends a socket."""
+    where = Who(endpoint=draw(ENDPOINTS), process=PROCESS if is_plain else draw(PROCESSES), tid=draw(THREADS))
+    what = draw(st.integers(0, 16 if is_plain else 19))
+    if what <= 13:
+        return draw(moves(where))
+    if what == 14:
+        return documented.posted(
+            draw(st.sampled_from(["Send", "Recv"])), at_us=0, buffer=draw(BUFFERS), length_bytes=draw(LENGTHS), **where
+        )
+    if what == 15:
+        return documented.completed(draw(st.sampled_from(["Send", "Recv"])), at_us=0, buffer=draw(BUFFERS), **where)
+    if what == 16:
+        return documented.failed(draw(st.sampled_from(["Send", "Recv", "SendMsg"])), at_us=0, **where)
+    if what == 17:
+        return afd.abort(at_us=0, reason=draw(st.sampled_from([4, 5, 7])), **where)
+    return draw(LIVES)(at_us=0, enter_exit=draw(st.sampled_from([ENTER, EXIT])), **where)
+
+
+@st.composite
+def traces(draw: st.DrawFn, *, is_plain: bool = False) -> list[Event]:
+    """Up to 60 records in time order, many at one tick."""
+    at_us, placed = 0.0, []
+    for record in draw(st.lists(records(is_plain=is_plain), max_size=60)):
+        at_us += draw(st.sampled_from([0, 0.1, 0.1, 1]))
+        placed.append(replace(record, at_us=at_us))
+    return placed
+
+
+# ---------------------------------------------------------------------------------------------------- windows
+
+
+@given(traces(), st.lists(st.integers(1, 59), max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_windows_may_be_cut_anywhere(events: list[Event], cuts: list[int]) -> None:
+    assert model(events, cuts=cuts).tables == model(events).tables
+
+
+@given(traces())
+@settings(max_examples=25, deadline=None)
+def test_every_record_may_be_a_window_of_its_own(events: list[Event]) -> None:
+    assert model(events, cuts=range(len(events))).tables == model(events).tables
+
+
+# ---------------------------------------------------------------------------------------------------- nothing twice, nothing lost
+
+
+@given(traces())
+@settings(max_examples=60, deadline=None)
+def test_every_record_is_in_one_place(events: list[Event]) -> None:
+    m = model(events)
+
+    places = [seq for row in m.rows("operation", "posted_seq", "completed_seq") for seq in set(row) if seq is not None]
+    places += [row["seq"] for row in m.table("socket_event")]
+    assert max(Counter(places).values(), default=1) == 1
+    assert len(places) + len(m.table("skipped")) == len(events)
+
+
+@given(traces())
+@settings(max_examples=60, deadline=None)
+def test_bytes_of_operations_are_those_of_their_sockets(events: list[Event]) -> None:
+    m = model(events)
+
+    sent: Counter[int] = Counter()
+    received: Counter[int] = Counter()
+    for socket_n, kind, moved in m.rows("operation", "socket_n", "kind", "bytes"):
+        (sent if kind.startswith("send") else received)[socket_n] += moved
+    assert m.rows("socket", "bytes_sent", "bytes_received") == [(sent[row["n"]], received[row["n"]]) for row in m.table("socket")]
+
+
+@given(traces())
+@settings(max_examples=40, deadline=None)
+def test_operations_end_after_they_begin_and_belong_to_a_socket(events: list[Event]) -> None:
+    m = model(events)
+
+    known = {row["n"] for row in m.table("socket")}
+    for row in m.table("operation"):
+        times = [t for t in (row["posted_ns"], row["completed_ns"]) if t is not None]
+        assert times == sorted(times)
+        assert times
+        assert row["end_ns"] is None or row["posted_ns"] is None or row["posted_ns"] <= row["end_ns"]
+        assert (row["match"] is None) == (row["completed_event"] is None or row["outcome"] == "rejected")
+        assert row["socket_n"] in known or row["socket_n"] <= max(known, default=0) + 3
+
+
+# ---------------------------------------------------------------------------------------------------- matching, by reading the rules
+
+
+def is_sending(event: Event) -> bool:
+    return event.name.startswith(("AfdSend",))
+
+
+def matches_by_the_rules(events: list[Event]) -> list[tuple[int | None, int, str]]:
+    """Record numbers of post and completion, and the rule, by looking through all open requests (winsock-semantics 4.1 rule 5)."""
+    opened: list[tuple[int, Event]] = []
+    found: list[tuple[int | None, int, str]] = []
+    for number, e in enumerate(events):
+        if e.values["enter_exit"] == ENTER:
+            opened.append((number, e))
+            continue
+        mine = [o for o in opened if o[1].values["endpoint"] == e.values["endpoint"] and is_sending(o[1]) == is_sending(e)]
+        match, word = first_rule(mine, e)
+        if match is not None:
+            opened.remove(match)
+        found.append((None if match is None else match[0], number, word))
+    return found
+
+
+def first_rule(mine: list[tuple[int, Event]], e: Event) -> tuple[tuple[int, Event] | None, str]:
+    """The request that the first rule with an answer gives."""
+    buffer, tid, activity = e.values["buffer"], e.header["tid"], e.header.get("activity")
+    is_kernel = isinstance(buffer, int) and buffer >= 0xFFFF_8000_0000_0000
+    same = [o for o in mine if o[1].values["buffer"] == buffer]
+    same_thread = [o for o in same if o[1].header["tid"] == tid]
+    by_activity = [o for o in mine if activity and o[1].header.get("activity") == activity]
+    kernel = [o for o in mine if o[1].values["buffer"] in (KERNEL, KERNEL + 512) and not o[1].header.get("activity")]
+    if by_activity:
+        return by_activity[0], "activity"
+    if e.header["keyword"] & 0x10 and same_thread:
+        return same_thread[-1], "thread"
+    if buffer:
+        if same:
+            return same[0], "buffer"
+        return (kernel[0], "kernel_order") if is_kernel and kernel else (None, "none")
+    if same_thread:
+        return same_thread[-1], "thread"
+    return (same[0], "fifo") if same else (None, "none")
+
+
+@given(traces(is_plain=True))
+@settings(max_examples=120, deadline=None)
+def test_requests_are_found_as_the_rules_say(events: list[Event]) -> None:
+    """Lengths differ from post to post, so that no request is taken for the slow entry of another."""
+    modern = [e for e in events if e.name.startswith("Afd")]
+    plain = [
+        e.with_header(HeaderValues(keyword=int(e.header["keyword"]) & ~0x20)).with_values(buffer_length=i + 1, location=0)
+        for i, e in enumerate(modern)
+        if e.values["enter_exit"] == EXIT or e.values["status"] == 0
+    ]
+    m = model(plain)
+
+    got = m.rows("operation", "posted_seq", "completed_seq", "match")
+    assert sorted((r for r in got if r[1] is not None), key=lambda r: r[1]) == matches_by_the_rules(plain)
+
+
+# ---------------------------------------------------------------------------------------------------- overlaps, by brute force
+
+
+def overlaps_by_the_rule(m: Model) -> set[tuple[int, int]]:
+    """All pairs of the definition, each operation compared with each."""
+    owners = {row["n"]: row["owner_n"] for row in m.table("socket")}
+    endpoints = {row["n"]: row["endpoint"] % (1 << 64) for row in m.table("socket")}
+    operations = [
+        (row["posted_ns"], endpoints[row["socket_n"]], row["buffer"], row["n"], owners[row["socket_n"]], row)
+        for row in m.table("operation")
+        if row["space"] == "user" and row["posted_len"] and row["posted_ns"] is not None and row["outcome"] != "rejected"
+        if row["socket_n"] in owners
+    ]
+    operations.sort(key=lambda o: o[:4])
+    found = set()
+    for i, (_, _, start, n, owner, row) in enumerate(operations):
+        end_ns = row["posted_ns"] if row["outcome"] == "sent" else row["end_ns"]
+        for posted_ns, _, other_start, other, other_owner, other_row in operations[i + 1 :]:
+            in_flight = end_ns is None or posted_ns < end_ns
+            intersect = start < other_start + other_row["posted_len"] and other_start < start + row["posted_len"]
+            if owner == other_owner and in_flight and intersect:
+                found.add((n, other))
+    return found
+
+
+@given(traces())
+@settings(max_examples=120, deadline=None)
+def test_overlaps_are_exactly_those_of_the_rule(events: list[Event]) -> None:
+    m = model(events)
+    assert set(m.rows("overlap", "first_n", "second_n")) == overlaps_by_the_rule(m)
+
+
+@given(traces(is_plain=True), st.permutations([0, 1, 2]))
+@settings(max_examples=60, deadline=None)
+def test_which_processor_logged_a_tick_first_changes_no_overlap(events: list[Event], processors: list[int]) -> None:
+    """Operations whose records share no tick may be logged anywhere."""
+    places = Counter((e.at_us, e.values["endpoint"]) for e in events)
+    apart = [e for e in events if places[e.at_us, e.values["endpoint"]] == 1]
+    plain, moved = (model(apart, on_cpu=[cpu[i % 3] for i in range(len(apart))]) for cpu in ([0, 1, 2], processors))
+
+    assert pairs_by_record(plain) == pairs_by_record(moved)
+
+
+def pairs_by_record(m: Model) -> set[tuple[object, ...]]:
+    """Overlaps named by the times and endpoints of both posts, as numbers depend on the order."""
+    sockets = {row["n"]: row["endpoint"] for row in m.table("socket")}
+    names = {row["n"]: (row["posted_ns"], sockets[row["socket_n"]], row["buffer"], row["posted_len"]) for row in m.table("operation")}
+    return {
+        (names[a], names[b], kind, certainty) for a, b, kind, certainty in m.rows("overlap", "first_n", "second_n", "pair", "certainty")
+    }
