@@ -53,7 +53,7 @@ class Ledger:
         size = 256
         while True:
             for n in range(8):
-                block = self.heap.alloc(machine.random.randrange(16, 120), thread, parse[n % 4])
+                block = self.heap.alloc(machine.random.randrange(16, 90), thread, parse[n % 4])
                 yield machine.about(25)
                 self.heap.free(block, thread)
                 yield machine.about(60)

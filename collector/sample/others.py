@@ -1,5 +1,6 @@
 """Scenes of the other programs: a name service, an old scanner of 32 bits, a load generator, and an editor with a known process id."""
 
+from collector.etlwriter.events import afd_keyword, schema_of
 from collector.sample.heaps import Heap
 from collector.sample.machine import SECOND, Machine, Steps
 from collector.sample.programs import Cast, Stacks
@@ -110,6 +111,35 @@ class Others:
             yield from socket.finish_close(context=context)
         self.cast.storm.end_us = self.machine.now
         self.cast.storm.exit_status = 1
+
+    def registered_io(self) -> Steps:
+        """Registered I/O: its sends show the queue instead of a buffer; a buffer is taken away while it is used."""
+        machine, thread = self.machine, self.cast.catalog.thread("metrics")
+        socket = Socket(machine, thread)
+        yield from socket.open()
+        yield from socket.bind("10.20.0.5:49720", requested="0.0.0.0:0")
+        yield from socket.connect("192.0.2.99:4317", took_us=2_500)
+        keyword = afd_keyword(4000)
+        domain, queue, state, buffer = (machine.take_request() for _ in range(4))
+
+        def log(name: str, **values: int) -> None:
+            schema = schema_of(name)
+            machine.log(name, {**{f.name: 0 for f in schema.fields}, **values}, thread.context, keyword=keyword)
+
+        log("AfdRioCreateRegistrationDomain", registration_domain=domain)
+        log("AfdRioCreateCq", cq=queue, registration_domain=domain, entry_count=64, buffer_size=4096, notification_type=2)
+        log("AfdRioCreateRqPair", endpoint=socket.endpoint, rio_state=state, registration_domain=domain, send_entry_count=32)
+        log("AfdRioRegisterBuffer", buffer=buffer, registration_domain=domain, user_address=0x22A_0010_0000, buffer_size=65_536)
+        yield 50
+        for _ in range(6):
+            sending = socket.post_queued(1400, queue)
+            yield machine.about(900)
+            socket.complete(sending, 1400)
+            yield machine.about(2_000_000)
+        log("AfdRioDeregisterBuffer", buffer=buffer, references=2)
+        yield 40
+        log("AfdRioCloseRioState", rio_state=state)
+        yield from socket.close()
 
     def edit(self) -> Steps:
         """Another program has the process id of the one that was killed: its socket is not that one's."""

@@ -57,6 +57,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("overrun", "nightsafe.exe", 36.0, "192.0.2.77:873", "a receive of 4,096 bytes into a block of 3,584"),
     Scene("three buffers", "nightsafe.exe", 38.0, "192.0.2.77:873", "one send of three buffers: only the first is known"),
     Scene("posted after free", "nightsafe.exe", 39.0, "192.0.2.77:873", "a send of a block that was freed just before"),
+    Scene("registered i/o", "catalogd.exe", 40.0, "192.0.2.99:4317", "sends without a buffer; a buffer is deregistered with 2 references"),
     Scene("shrunk in flight", "nightsafe.exe", 41.0, "192.0.2.77:873", "a block is made smaller under a receive"),
     Scene("stack and static data", "nightsafe.exe", 43.0, "192.0.2.77:873", "sends without a heap block behind them"),
     Scene("double free", "ledger.exe", 44.0, "Voucher.Post", "freed twice, freed through another heap, freed but never allocated"),

@@ -185,6 +185,10 @@ class Socket:
             return self._post(Pending("AfdSend", 3023, self.machine.take_request(), 1, length_bytes, activity), 3003, stack)
         return self._post(Pending("AfdSend", 3018, buffer, buffer_count, length_bytes, 0, is_fast=True), 3058, stack)
 
+    def post_queued(self, length_bytes: int, queue: int) -> Pending:
+        """A send of registered I/O: no buffer, and the queue as ActivityId."""
+        return self._post(Pending("AfdSend", 3062, 0, 1, length_bytes, queue), 0, ())
+
     def complete(self, request: Pending, length_bytes: int, *, status: int = 0, context: Context | None = None) -> None:
         """The end of a request, in whatever thread runs now."""
         self.pending.remove(request)

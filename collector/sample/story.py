@@ -102,6 +102,7 @@ def _direct(machine: Machine, cast: Cast, keys: StackKeys) -> None:
         (0.5, others.poll()),
         (0.6, others.old_heap()),
         (34.01, others.load()),
+        (40.0, others.registered_io()),
         (46.0, others.kill()),
         (52.01, others.edit()),
     ):
