@@ -173,7 +173,7 @@ def _bar_trace(
 def _bar_words(bar: OperationBar) -> str:
     posted = "posted before it was seen" if bar.from_ns is None else f"posted {fmt.time(bar.from_ns)}"
     size = f"{fmt.bytes_text(bar.bytes)}" + (f" of {fmt.bytes_text(bar.posted_len)}" if bar.posted_len not in (None, bar.bytes) else "")
-    lines = [f"<b>{plain(bar.kind)}</b> {fmt.words(bar.outcome)}, {size}", posted]
+    lines = [f"{plain(bar.kind)} {fmt.words(bar.outcome)}, {size}", posted]
     if bar.to_ns is None:
         lines.append("in flight when the trace ends")
     elif bar.from_ns is not None:

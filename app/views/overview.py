@@ -1,11 +1,13 @@
 """The overview of a trace: what was recorded, what is worth a look, what this trace can answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from app.answers import ANSWERS, Answer
+from app.charts.activity import activity_figure
+from app.charts.figure import Figure
 from app.deps import OpenTrace, ReadTrace
 from app.errors import NotFound
 from app.format import absolute, duration, iso_utc, plural
@@ -15,10 +17,12 @@ from app.queries import coverage as coverage_queries
 from app.queries import findings as finding_queries
 from app.queries import overview as queries
 from app.queries import processes as process_queries
+from app.queries.activity import activity
 from app.queries.trace import TraceRow, trace_row
 from app.recording import AREAS, Command
 from app.render import render
 from app.views.processes import COLUMNS as PROCESS_COLUMNS
+from app.views.ranges import taints, whole_trace
 
 __all__ = ["Answerable", "OverviewPage", "router"]
 
@@ -50,6 +54,11 @@ class OverviewPage(Page):
     partly: tuple[Answerable, ...]
     unanswerable: tuple[Answerable, ...]
     commands: tuple[Command, ...]
+    activity: Figure = field(metadata={"json": False})
+    activity_words: str = field(
+        default="Bytes sent and received, sockets open, operations posted, failures, aborts and live heap over the time of the trace.",
+        metadata={"json": False},
+    )
 
 
 @router.get("/t/{trace_key}", name="overview", summary="Overview of a trace", response_class=HTMLResponse)
@@ -83,6 +92,7 @@ def overview(request: Request, trace: ReadTrace) -> Response:
         partly=tuple(one for one in asked if not one.missing and one.lacking),
         unanswerable=unanswerable,
         commands=tuple(dict.fromkeys(AREAS[name].command for one in unanswerable for name in _missing_names(trace, one.answer))),
+        activity=activity_figure(activity(trace.db, *whole_trace(trace)), taints(trace)),
     )
     return render(request, "overview.html", page)
 

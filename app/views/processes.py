@@ -1,10 +1,12 @@
 """The list of processes, and the page of one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
+from app.charts.activity import activity_figure
+from app.charts.figure import Figure
 from app.deps import OpenTrace, ReadTrace
 from app.errors import NotFound
 from app.filters import parse_conditions
@@ -16,9 +18,11 @@ from app.paging import Asked, parse_order
 from app.queries import findings as finding_queries
 from app.queries import processes as queries
 from app.queries import sockets as socket_queries
+from app.queries.activity import activity
 from app.render import render
 from app.views import sockets as socket_views
 from app.views.lists import asked_of, list_page, parameters
+from app.views.ranges import taints, whole_trace
 
 __all__ = ["COLUMNS", "ProcessPage", "router"]
 
@@ -62,6 +66,11 @@ class ProcessPage(Page):
     findings: tuple[finding_queries.FindingRow, ...]
     sockets: Listing
     modules: Listing
+    activity: Figure = field(metadata={"json": False})
+    activity_words: str = field(
+        default="Bytes sent and received, sockets open, operations posted, failures, aborts and live heap of this process over time.",
+        metadata={"json": False},
+    )
 
 
 @router.get(
@@ -120,6 +129,7 @@ def process(request: Request, trace: ReadTrace, process: str) -> Response:
         findings=tuple(finding_queries.findings(trace.db, limit=FINDINGS_SHOWN, process_n=n)[0]),
         sockets=plain_listing("sockets", path, [c for c in socket_views.COLUMNS if c.key != "process"], sockets),
         modules=plain_listing("modules", path, MODULE_COLUMNS, queries.modules(trace.db, n)),
+        activity=activity_figure(activity(trace.db, *whole_trace(trace), process_n=n), taints(trace)),
     )
     return render(request, "process.html", page)
 
