@@ -13,7 +13,7 @@ from tests.build.imported import Imported, ImportTrace
 from tests.worked.expected import Row, frames_of, live_by_stack
 
 PID, THREAD = 100, 11
-H1, H2 = 0x1A_0000, 0x2B_0000
+PROCESS_HEAP, PRIVATE_HEAP = 0x1A_0000, 0x2B_0000
 # Stacks are labels in the notes; any distinct frames will do.
 S1, S2, S3, S4, S5, S9 = ((0x7FF6_A000_1000 + n, 0x7FF6_A000_2000) for n in (1, 2, 3, 4, 5, 9))
 NO_STACK = None
@@ -36,7 +36,7 @@ def ns(tick: int) -> int:
     return 100 * tick
 
 
-def link(address: int, tick: int, handle: int = H1) -> str:
+def link(address: int, tick: int, handle: int = PROCESS_HEAP) -> str:
     return f"{handle:#x}:{address:#x}@{ns(tick)}"
 
 
@@ -48,7 +48,7 @@ def block(
     reason: str | None,
     stack: tuple[int, ...] | None,
     *,
-    handle: int = H1,
+    handle: int = PROCESS_HEAP,
     generation: int = 1,
     origin: str = "alloc",
     inferred: int = 0,
@@ -218,8 +218,8 @@ def test_ht04_a_heap_older_than_the_trace(import_trace: ImportTrace) -> None:
         heap.alloc(address=moved, size=64, **at(1020, S2)),
         heap.free(address=0x1A_3000, **at(1030)),
         heap.realloc(new=moved, old=0x1A_3000, new_size=64, old_size=48, **at(1031, S2)),
-        heap.create(heap=H2, flags=4098, **at(1040)),
-        heap.free(heap=H2, address=0x2B_1000, **at(1050)),
+        heap.create(heap=PRIVATE_HEAP, flags=4098, **at(1040)),
+        heap.free(heap=PRIVATE_HEAP, address=0x2B_1000, **at(1050)),
         heap.free(address=adopted, **at(1060)),
     )
 
@@ -255,28 +255,28 @@ def test_ht04_a_heap_older_than_the_trace(import_trace: ImportTrace) -> None:
 def test_ht05_a_destroyed_heap_ends_its_blocks_alone(import_trace: ImportTrace) -> None:
     trace = Trace().cpu(
         0,
-        heap.create(heap=H2, flags=4098, **at(1000)),
-        heap.alloc(heap=H2, address=0x2B_1000, size=100, **at(1010, S1)),
-        heap.alloc(heap=H2, address=0x2B_2000, size=200, **at(1011, S1)),
+        heap.create(heap=PRIVATE_HEAP, flags=4098, **at(1000)),
+        heap.alloc(heap=PRIVATE_HEAP, address=0x2B_1000, size=100, **at(1010, S1)),
+        heap.alloc(heap=PRIVATE_HEAP, address=0x2B_2000, size=200, **at(1011, S1)),
         heap.alloc(address=0x1A_1000, size=50, **at(1012, S2)),
-        heap.destroy(heap=H2, **at(1020)),
-        heap.free(heap=H2, address=0x2B_1000, **at(1021)),
-        heap.create(heap=H2, flags=4098, **at(1030)),
-        heap.alloc(heap=H2, address=0x2B_1000, size=300, **at(1040, S3)),
-        heap.destroy(heap=H2, **at(1050)),
-        heap.create(heap=H2, flags=4098, **at(1060)),
-        heap.alloc(heap=H2, address=0x2B_3000, size=10, **at(1070, S3)),
-        heap.create(heap=H2, flags=4098, **at(1080)),
+        heap.destroy(heap=PRIVATE_HEAP, **at(1020)),
+        heap.free(heap=PRIVATE_HEAP, address=0x2B_1000, **at(1021)),
+        heap.create(heap=PRIVATE_HEAP, flags=4098, **at(1030)),
+        heap.alloc(heap=PRIVATE_HEAP, address=0x2B_1000, size=300, **at(1040, S3)),
+        heap.destroy(heap=PRIVATE_HEAP, **at(1050)),
+        heap.create(heap=PRIVATE_HEAP, flags=4098, **at(1060)),
+        heap.alloc(heap=PRIVATE_HEAP, address=0x2B_3000, size=10, **at(1070, S3)),
+        heap.create(heap=PRIVATE_HEAP, flags=4098, **at(1080)),
     )
 
     db = import_trace(trace)
 
     assert blocks(db) == [
-        block(0x2B_1000, 100, 1010, 1020, "heap_destroyed", S1, handle=H2),
-        block(0x2B_2000, 200, 1011, 1020, "heap_destroyed", S1, handle=H2),
+        block(0x2B_1000, 100, 1010, 1020, "heap_destroyed", S1, handle=PRIVATE_HEAP),
+        block(0x2B_2000, 200, 1011, 1020, "heap_destroyed", S1, handle=PRIVATE_HEAP),
         block(0x1A_1000, 50, 1012, None, None, S2),
-        block(0x2B_1000, 300, 1040, 1050, "heap_destroyed", S3, handle=H2, generation=2),
-        block(0x2B_3000, 10, 1070, 1080, "heap_superseded", S3, handle=H2, inferred=1),
+        block(0x2B_1000, 300, 1040, 1050, "heap_destroyed", S3, handle=PRIVATE_HEAP, generation=2),
+        block(0x2B_3000, 10, 1070, 1080, "heap_superseded", S3, handle=PRIVATE_HEAP, inferred=1),
     ]
     assert timeline(db) == [
         (1010, 100, 1),
@@ -351,12 +351,12 @@ def test_ht07_errors_of_the_program(import_trace: ImportTrace) -> None:
     trace = Trace().cpu(
         0,
         heap.create(flags=2, **at(1000)),
-        heap.create(heap=H2, flags=4098, **at(1001)),
+        heap.create(heap=PRIVATE_HEAP, flags=4098, **at(1001)),
         heap.alloc(address=first, size=64, **at(1010)),
         heap.free(address=first, **at(1020)),
         heap.free(address=first, **at(1030, tid=12)),
         heap.alloc(address=empty, size=0, **at(1040)),
-        heap.free(heap=H2, address=empty, **at(1050)),
+        heap.free(heap=PRIVATE_HEAP, address=empty, **at(1050)),
         heap.free(address=empty, **at(1060)),
         heap.alloc(address=0, size=1 << 32, **at(1070)),
         heap.free(address=0, **at(1080)),
