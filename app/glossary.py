@@ -12,7 +12,7 @@ TERMS = {
     "completed": "The moment at which the driver reported that an operation was over.",
     "drop": "A datagram that arrived and was thrown away before the program could read it.",
     "end": "How the life of the socket ended in this trace; open at end: it was never closed while the trace ran.",
-    "endpoint": "The kernel's object behind a socket. Its address is used again after the socket is gone, so a socket is an address and a time.",
+    "endpoint": "The kernel's object behind a socket. Its address is used again later: a socket is an address and a time.",
     "fast path": "The driver served the call on the caller's own thread, and logged the address of the program's own memory.",
     "finding": "Something that the program did and that is worth a look.",
     "first seen": "When the socket was made; where that was not recorded, its first record.",

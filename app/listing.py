@@ -97,8 +97,9 @@ def listing(
     next_position: Position | None,
     after: Position | None,
     total: int | None,
+    kept: Mapping[str, str] | None = None,
 ) -> Listing:
-    """A filtered, sorted and paged table at `path`."""
+    """A filtered, sorted and paged table at `path`; `kept` is what links to its other pages keep besides filters and order."""
     query = where.query()
     default = str(Order(sorts[0], sorts[0].falls))
     sorted_query = query if str(order) == default else query | {"sort": str(order)}
@@ -115,6 +116,7 @@ def listing(
 
     given = {item.filter.key: item.text for item in where.items}
     whole = sorted_query | ({"after": str(after)} if after else {})
+    paged = sorted_query | dict(kept or {})
     return Listing(
         name=name,
         heads=tuple(head(column) for column in columns),
@@ -128,8 +130,8 @@ def listing(
         kept=_order_of(order, default),
         total=None if total is None else min(total, COUNT_CEILING),
         total_is_more=total is not None and total > COUNT_CEILING,
-        next_href=with_query(path, sorted_query | {"after": str(next_position)}) if next_position else None,
-        first_href=with_query(path, sorted_query) if after else None,
+        next_href=with_query(path, paged | {"after": str(next_position)}) if next_position else None,
+        first_href=with_query(path, paged) if after else None,
         clear_href=with_query(path, _order_of(order, default)) if where.is_narrowed else None,
         json_href=with_query(path, whole | {"format": "json"}),
         csv_href=with_query(path, sorted_query | {"format": "csv"}),

@@ -11,6 +11,7 @@ from app.links import ProcessRef
 from app.paging import Asked, Sort
 from app.queries.operations import words_of
 from app.queries.statuses import parse_status, status_condition, status_words
+from app.queries.sums import number_where
 from app.queries.who import (
     moment_filters,
     process_columns,
@@ -102,7 +103,7 @@ def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], bool]:
             _operation.c.status,
             func.min(_time).label("first_ns"),
             func.max(_time).label("last_ns"),
-            func.sum(_time > ended).label("after_end"),
+            number_where(_time > ended).label("after_end"),
             remote.c.text.label("remote"),
             *socket_columns(_s),
             *process_columns(_p),

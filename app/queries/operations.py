@@ -12,6 +12,7 @@ from app.links import OperationLink, ProcessRef, operation_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.stack_refs import stack_hash
 from app.queries.statuses import parse_status, status_condition, status_words
+from app.queries.sums import number_where
 from app.queries.who import (
     life_filters,
     process_columns,
@@ -358,11 +359,12 @@ def in_flight_addresses(db: Connection) -> tuple[int, int]:
         operation.c.posted_ns.is_not(None),
     )
     is_user = operation.c.space == SPACES.index("user")
-    row = db.execute(select(func.count(), func.coalesce(func.sum(is_user), 0)).where(*waits)).one()
+    row = db.execute(select(func.count(), func.coalesce(number_where(is_user), 0)).where(*waits)).one()
     return int(row[0]), int(row[1])
 
 
 def operation_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[OperationRow]:
     """Rows that meet conditions on the columns of `operation`, in time order."""
-    rows = db.execute(_ROWS.where(operation.c.trace_id == 1, *conditions).order_by(operation.c.posted_ns.nulls_first(), operation.c.n).limit(limit))
+    statement = _ROWS.where(operation.c.trace_id == 1, *conditions).order_by(operation.c.posted_ns.nulls_first(), operation.c.n)
+    rows = db.execute(statement.limit(limit))
     return [_row(row) for row in rows]

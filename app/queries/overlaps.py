@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, or_, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes

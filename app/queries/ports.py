@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, literal, select, union_all
+from sqlalchemy import Connection, Row, and_, func, literal, select, union_all
 
 from app import format as fmt
 from app.filters import Conditions, Filter
 from app.links import ProcessRef
 from app.paging import Asked, Sort
 from app.queries.addresses import address_numbers, parse_address_range
+from app.queries.sums import number_where
 from app.queries.who import (
     life_filters,
     process_columns,
@@ -91,7 +92,7 @@ _count = func.count()
 SORTS = (
     Sort("count", _count, falls=True),
     Sort("first_ns", func.min(_socket.c.first_ns)),
-    Sort("open_at_end", func.sum(_socket.c.closed_ns.is_(None)), falls=True),
+    Sort("open_at_end", number_where(_socket.c.closed_ns.is_(None)), falls=True),
     Sort("bytes_sent", func.sum(_socket.c.bytes_sent), falls=True),
     Sort("bytes_received", func.sum(_socket.c.bytes_received), falls=True),
 )
@@ -109,8 +110,8 @@ def remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], bool]:
         select(
             func.min(_remote.c.text).label("text"),
             _count.label("number"),
-            func.sum(_socket.c.closed_ns.is_(None)).label("open_at_end"),
-            func.sum(case((_socket.c.closed_ns.is_not(None), 1), else_=0)).label("closed_here"),
+            number_where(_socket.c.closed_ns.is_(None)).label("open_at_end"),
+            number_where(_socket.c.closed_ns.is_not(None)).label("closed_here"),
             func.min(_socket.c.first_ns).label("opened_ns"),
             func.max(_socket.c.first_ns).label("latest_ns"),
             func.sum(_socket.c.bytes_sent).label("bytes_sent"),
@@ -160,7 +161,7 @@ def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
         select(
             _socket.c.process_n,
             func.count().label("opens"),
-            func.sum(_socket.c.closed_ns.is_(None)).label("open_at_end"),
+            number_where(_socket.c.closed_ns.is_(None)).label("open_at_end"),
             func.count(_local.c.port.distinct()).label("ports"),
             func.min(_socket.c.first_ns).label("opened_ns"),
             func.max(_socket.c.first_ns).label("latest_ns"),

@@ -5,7 +5,6 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
-from app.filters import Filter
 from app.links import ProcessRef
 from app.paging import Asked, Sort
 from app.queries.operations import kinds_of

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from app.queries.sums import number_where
 from collector.store.tables import TRACE
 from collector.words import MATCHES, OUTCOMES, word_at
 
@@ -54,7 +55,7 @@ def owners_unknown(db: Connection) -> tuple[int, int]:
     """Sockets whose process is unknown, and sockets whose making was not recorded."""
     s = _socket.c
     row = db.execute(
-        select(func.coalesce(func.sum(s.process_n.is_(None)), 0), func.coalesce(func.sum(s.create_seen.is_(False)), 0)).where(
+        select(func.coalesce(number_where(s.process_n.is_(None)), 0), func.coalesce(number_where(s.create_seen.is_(False)), 0)).where(
             s.trace_id == 1
         )
     ).one()

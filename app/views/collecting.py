@@ -41,7 +41,8 @@ def _answer(request: Request, error: Exception) -> Response:
     assert entry is not None  # the error was raised for an entry of this catalog
     running = entry.state == "collecting"
     if running and entry.bytes_total:
-        sentence = f"This trace is being collected: {bytes_text(entry.bytes_done or 0)} of {bytes_text(entry.bytes_total)} read. Its pages open when it is complete."
+        done = f"{bytes_text(entry.bytes_done or 0)} of {bytes_text(entry.bytes_total)}"
+        sentence = f"This trace is being collected: {done} read. Its pages open when it is complete."
     elif running:
         sentence = "This trace is being collected. Its pages open when it is complete."
     else:

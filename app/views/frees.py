@@ -71,7 +71,10 @@ def _facts(db: Connection) -> tuple[str, ...]:
     waiting, known = in_flight_addresses(db)
     if not waiting:
         return ()
-    said = f"{plural(known, 'operation')} of {count(waiting)} that were in flight for a time had a user address; of the others nothing can be said here."
+    said = (
+        f"{plural(known, 'operation')} of {count(waiting)} that were in flight for a time had a user address; "
+        "of the others nothing can be said here."
+    )
     classes = queries.buffer_classes(db)
     if classes:
         said += " Behind the buffers lay: " + ", ".join(f"{words(name)} {count(number)}" for name, number in sorted(classes.items())) + "."

@@ -103,6 +103,7 @@ def list_page(
         next_position=following,
         after=asked.after,
         total=total,
+        kept={key: request.query_params[key] for key in ("limit", "format") if request.query_params.get(key)},
     )
     narrowed = asked.where.in_words()
     sentence = _sentence(total, len(rows), noun, narrowed, _order_words(columns, asked))

@@ -70,6 +70,7 @@ def _facts(db: Connection) -> tuple[str, ...]:
     if not waiting:
         return ()
     return (
-        f"{plural(known, 'operation')} of {count(waiting)} that were in flight for a time had a user address. The others, pending requests above all, "
-        "show the kernel's own address: what they share stays unseen. Of a request with several buffers only the start of the first is known.",
+        f"{plural(known, 'operation')} of {count(waiting)} that were in flight for a time had a user address. The others, pending "
+        "requests above all, show the kernel's own address: what they share stays unseen. Of a request with several buffers only the "
+        "start of the first is known.",
     )

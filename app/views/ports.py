@@ -95,7 +95,8 @@ def ports(request: Request, trace: ReadTrace) -> Response:
         empty=empty,
         use=plain_listing("use", path, USE_COLUMNS, queries.port_use(trace.db, asked.where)),
         failures=plain_listing("failures", path, FAILURE_COLUMNS, queries.bind_failures(trace.db, asked.where)),
-        note=f"Dynamic ports are {thin(low)} to {thin(high)}, the range Windows uses unless it was changed. A port may stay taken after its "
-        "socket is closed (TIME_WAIT); the records do not show that. Sockets that are older than the trace and silent are not counted.",
+        note=f"Dynamic ports are {thin(low)} to {thin(high)}, the range Windows uses unless it was changed. A port may stay taken "
+        "after its socket is closed (TIME_WAIT); the records do not show that. Sockets that are older than the trace and silent are not "
+        "counted.",
     )
     return render(request, "ports.html", page)

@@ -58,9 +58,9 @@ def stalls(request: Request, trace: ReadTrace) -> Response:
         listing=table,
         empty=empty,
         facts=(
-            f"Counted are sends of at most {thin(queries.SMALL_BYTES)} bytes that take {waits}, and waits of that length between the second of two "
-            "sends and the answer. That is the pattern of Nagle's algorithm against a delayed acknowledgement. It is a pattern, not a proof: "
-            "TCP_NODELAY is not among the options that are recorded.",
+            f"Counted are sends of at most {thin(queries.SMALL_BYTES)} bytes that take {waits}, and waits of that length between the "
+            "second of two sends and the answer. That is the pattern of Nagle's algorithm against a delayed acknowledgement, not a "
+            "proof: TCP_NODELAY is not among the options that are recorded.",
         ),
     )
     return render(request, "list.html", page)

@@ -1,0 +1,257 @@
+"""Each filter of each list has its SQL and its words; each order visits every row once."""
+
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.filters import Filter
+from app.paging import Sort
+from app.queries import (
+    aborts,
+    allocations,
+    drops,
+    errors,
+    events,
+    frees,
+    listeners,
+    operations,
+    overlaps,
+    polls,
+    ports,
+    processes,
+    sockets,
+    stacks,
+    stalls,
+)
+from tests.build.served import served
+from tests.build.small_trace import CLIENT, KEY, small_folder
+
+LISTS: dict[str, ModuleType] = {
+    "aborts": aborts, "allocations": allocations, "drops": drops, "errors": errors, "events": events, "in-flight-frees": frees,
+    "listeners": listeners, "operations": operations, "overlaps": overlaps, "polls": polls, "ports": ports, "processes": processes,
+    "sockets": sockets, "stacks": stacks, "stalls": stalls,
+}  # fmt: skip
+SOCKET = f"{CLIENT:#x}@10000000"
+
+# list, query string, words in the sentence, how many rows are left; one line a filter
+CASES = [
+    ("processes", "name=CLIENT", "whose image has “CLIENT”", 1),
+    ("processes", "pid=4242", "with id 4", 2),
+    ("processes", "command=--now", "whose command line has “--now”", 1),
+    ("processes", "has_sockets=yes", "with sockets", 2),
+    ("processes", "has_heap=no", "without a traced heap", 3),
+    ("processes", "from=51 s", "from +51.000", 3),
+    ("processes", "to=6 ms", "to +0.006", 2),
+    ("sockets", "process=4242@0", "of process 4242@0", 2),
+    ("sockets", "process=900", "of process 900", 3),
+    ("sockets", "process=later", "of process later", 0),
+    ("sockets", f"endpoint={CLIENT:#x}", f"at endpoint {CLIENT:#x}", 2),
+    ("sockets", "address=198.51.100.0/24", "with address 198.51.100.0/24", 2),
+    ("sockets", "address=[2001:db8::1]:53", "with address [2001:db8::1]:53", 1),
+    ("sockets", "port=443", "with port 443", 2),
+    ("sockets", "protocol=udp", "speaking udp", 1),
+    ("sockets", "type=stream", "of type stream", 4),
+    ("sockets", "state=closed", "whose end is closed", 1),
+    ("sockets", "state=closed,open_at_end", "whose end is closed or open at end", 5),
+    ("sockets", "aborted=yes", "ended by an abort", 2),
+    ("sockets", "min_errors=1", "with 1 errors or more", 2),
+    ("sockets", "min_bytes=1 MB", "that moved 1.00 MB or more", 1),
+    ("sockets", "from=44 s", "from +44.000", 3),
+    ("sockets", "to=15 ms", "to +0.015", 1),
+    ("sockets", "listener=yes", "that listen", 1),
+    ("sockets", "loopback=yes", "with their other end in this trace", 2),
+    ("sockets", "unused=", "6 sockets", 6),
+    ("sockets", "unused=only", "that were never used", 1),
+    ("operations", "process=4242@0", "of process 4242@0", 6),
+    ("operations", f"endpoint={SOCKET}", f"on endpoint {SOCKET}", 5),
+    ("operations", "kind=send,recv", "of kind send or recv", 5),
+    ("operations", "outcome=in_flight", "that ended as in flight", 1),
+    ("operations", "status=10054", "with status STATUS_", 1),
+    ("operations", "status=STATUS_BUFFER_OVERFLOW", "with status STATUS_BUFFER_OVERFLOW", 1),
+    ("operations", "min_bytes=1000", "that moved 1.00 kB or more", 2),
+    ("operations", "max_bytes=10", "that moved 10 B or less", 5),
+    ("operations", "min_length=2 kB", "of buffers of 2.00 kB or more", 3),
+    ("operations", "min_latency=1 s", "that took 1.00 s or longer", 4),
+    ("operations", "max_latency=20 ms", "that took 20.0 ms or less", 2),
+    ("operations", "space=user", "with a buffer address of space user", 3),
+    ("operations", "buffer=0x1f0200", "whose buffer holds 0x1f0200", 3),
+    ("operations", "tid=33", "in thread 33", 2),
+    ("operations", "late=yes", "that completed after the close", 0),
+    ("operations", "late=no", "that completed before the close", 8),
+    ("operations", "foreign=yes", "posted under another process id", 1),
+    ("operations", "from=5.5 s", "from +5.500", 4),
+    ("operations", "to=1.2 s", "to +1.200", 2),
+    ("aborts", "process=client", "of process client", 1),
+    ("aborts", f"endpoint={SOCKET}", f"on endpoint {SOCKET}", 1),
+    ("aborts", "reason=4", "for reason 4", 1),
+    ("aborts", "initiator=afd", "by afd", 1),
+    ("aborts", "during=close", "while it was being closed", 1),
+    ("aborts", "primary=yes", "that are the cause", 1),
+    ("aborts", "from=40 s", "from +40.000", 1),
+    ("aborts", "to=40 s", "to +40.000", 1),
+    ("overlaps", "process=4242@0", "of process 4242@0", 1),
+    ("overlaps", f"endpoint={CLIENT:#x}", f"on endpoint {CLIENT:#x}", 1),
+    ("overlaps", "address=0x1f03e7", "that share the byte at 0x1f03e7", 1),
+    ("overlaps", "address=0x1f03e8", "that share the byte at 0x1f03e8", 0),
+    ("overlaps", "pair=send->recv", "of a receive over a send", 1),
+    ("overlaps", "range=exact", "whose ranges are exact", 0),
+    ("overlaps", "scope=same_socket", "on one socket", 1),
+    ("overlaps", "severity=low", "of low severity", 0),
+    ("overlaps", "certainty=certain", "that are certain", 1),
+    ("overlaps", "min_bytes=745", "that share 745 B or more", 0),
+    ("overlaps", "from=2 s", "from +2.000", 0),
+    ("overlaps", "to=2 s", "to +2.000", 1),
+    ("in-flight-frees", "process=900", "of process 900", 0),
+    ("in-flight-frees", f"endpoint={SOCKET}", f"on endpoint {SOCKET}", 1),
+    ("in-flight-frees", "kind=freed_in_flight", "of kind freed in flight", 1),
+    ("in-flight-frees", "certainty=possible", "that are possible", 0),
+    ("in-flight-frees", "from=1 s", "from +1.000", 1),
+    ("in-flight-frees", "to=1 s", "to +1.000", 0),
+    ("listeners", "process=900", "of process 900", 1),
+    ("listeners", "endpoint=0xffff9a0c2a003030", "on endpoint 0xffff9a0c2a003030", 1),
+    ("listeners", "port=8080", "on port 8080", 1),
+    ("listeners", "min_backlog=5", "whose backlog reached 5", 0),
+    ("listeners", "from=1 s", "from +1.000", 1),
+    ("listeners", "to=1 ms", "to +0.001", 0),
+    ("drops", "process=900", "of process 900", 1),
+    ("drops", "endpoint=0xffff9a0c2a002020@20000000", "on endpoint 0xffff9a0c2a002020@20000000", 1),
+    ("drops", "reason=3", "for reason 3", 0),
+    ("drops", "source=2001:db8::/32", "from 2001:db8::/32", 1),
+    ("drops", "from=9 s", "from +9.000", 0),
+    ("drops", "to=9 s", "to +9.000", 1),
+    ("polls", "process=900", "of process 900", 1),
+    ("polls", "tid=33", "of thread 33", 1),
+    ("polls", "status=0", "with status STATUS_SUCCESS", 1),
+    ("polls", "min_latency=2 s", "that took 2.00 s or longer", 0),
+    ("polls", "from=9.5 s", "from +9.500", 1),
+    ("polls", "to=8 s", "to +8.000", 0),
+    ("events", "process=900", "of process 900", 3),
+    ("events", f"endpoint={SOCKET}", f"on endpoint {SOCKET}", 14),
+    ("events", "event=1032", "with event id 1032", 1),
+    ("events", "tid=33", "of thread 33", 2),
+    ("events", "status=10054", "with status STATUS_", 1),
+    ("events", "from=12 s", "from +12.000", 5),
+    ("events", "to=31 ms", "to +0.031", 3),
+    ("allocations", "process=4242@0", "of process 4242@0", 3),
+    ("allocations", "heap=0x1e0000", "of heap 0x1e0000", 3),
+    ("allocations", "address=0x1f0100", "that hold 0x1f0100", 1),
+    ("allocations", "min_size=8 kB", "of 8.00 kB or more", 2),
+    ("allocations", "max_size=64", "of 64 B or less", 1),
+    ("allocations", "state=live", "that are still held at the end", 2),
+    ("allocations", "end=freed", "that were freed", 1),
+    ("allocations", "min_life=1 s", "that lived 1.00 s or longer", 1),
+    ("allocations", "stack=aaaabbbb", "made by stack aaaabbbb", 2),
+    ("allocations", "tid=11", "made by thread 11", 2),
+    ("allocations", "from=3 s", "from +3.000", 2),
+    ("allocations", "to=150 ms", "to +0.150", 1),
+    ("errors", "process=client", "of process client", 1),
+    ("errors", f"endpoint={SOCKET}", f"on endpoint {SOCKET}", 1),
+    ("errors", "kind=recvfrom", "of kind recvfrom", 1),
+    ("errors", "status=10054", "with status STATUS_", 1),
+    ("errors", "from=30 s", "from +30.000", 1),
+    ("errors", "to=30 s", "to +30.000", 1),
+    ("ports", "process=4242@0", "of process 4242@0", 1),
+    ("ports", "address=198.51.100.7", "to 198.51.100.7", 1),
+    ("ports", "from=44 s", "from +44.000", 1),
+    ("ports", "to=1 ms", "to +0.001", 0),
+    ("stacks", "process=900", "of process 900", 0),
+    ("stacks", "frame=SEND_ALL", "with “SEND_ALL” in a frame", 1),
+    ("stacks", "min_size=1 MB", "counting blocks of 1.00 MB or more", 1),
+    ("stalls", "process=4242@0", "of process 4242@0", 0),
+    ("stalls", f"endpoint={SOCKET}", f"on endpoint {SOCKET}", 0),
+    ("stalls", "from=1 s", "from +1.000", 0),
+    ("stalls", "to=1 s", "to +1.000", 0),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with served(small_folder(tmp_path_factory.mktemp("small"))) as made:
+        yield made
+
+
+def filters_of(module: ModuleType) -> tuple[Filter, ...]:
+    found: tuple[Filter, ...] = module.FILTERS
+    return found
+
+
+def sorts_of(module: ModuleType) -> tuple[Sort, ...]:
+    found: tuple[Sort, ...] = module.SORTS
+    return found
+
+
+@pytest.mark.parametrize(("name", "query", "words", "rows"), CASES)
+def test_a_filter_narrows_the_rows_and_says_so(client: TestClient, name: str, query: str, words: str, rows: int) -> None:
+    answer = client.get(f"/t/{KEY}/{name}?{query.replace('->', '-%3E')}&format=json")
+
+    assert answer.status_code == 200, answer.text
+    page = answer.json()
+    assert words in page["sentence"]
+    assert len(page["listing"]["rows"]) == rows
+    assert client.get(f"/t/{KEY}/{name}?{query}").status_code == 200
+
+
+def test_every_filter_of_every_list_is_tried_here() -> None:
+    tried = {(name, query.partition("=")[0]) for name, query, _, _ in CASES}
+    assert {(name, one.key) for name, module in LISTS.items() for one in filters_of(module)} - tried == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "sort"), [(name, sign + sort.key) for name, module in LISTS.items() for sort in sorts_of(module) for sign in ("", "-")]
+)
+def test_pages_of_one_row_visit_every_row_once(client: TestClient, name: str, sort: str) -> None:
+    if (name, sort) == ("events", "-time"):
+        assert client.get(f"/t/{KEY}/events?sort=-time").status_code == 400
+        return
+    whole = client.get(f"/t/{KEY}/{name}?sort={sort}&format=json&unused=").json()["listing"]["rows"]
+    if name in ("errors", "ports", "stacks", "stalls"):  # groups have no further pages
+        assert len(client.get(f"/t/{KEY}/{name}?sort={sort}&format=json&limit=1").json()["listing"]["rows"]) == min(1, len(whole))
+        return
+    seen = []
+    url: str | None = f"/t/{KEY}/{name}?sort={sort}&limit=1&unused=&format=json"
+    while url is not None:
+        listing = client.get(url).json()["listing"]
+        seen += listing["rows"]
+        url = listing["next"]
+        assert len(seen) <= len(whole)
+    assert seen == whole
+
+
+def test_a_column_head_sorts_and_turns_round(client: TestClient) -> None:
+    page = client.get(f"/t/{KEY}/sockets").text
+    assert f'href="/t/{KEY}/sockets?sort=-bytes_sent"' in page  # the greatest first
+    sorted_page = client.get(f"/t/{KEY}/sockets?sort=-bytes_sent").text
+    assert f'href="/t/{KEY}/sockets?sort=bytes_sent"' in sorted_page
+    assert 'aria-sort="descending"' in sorted_page
+
+
+def test_removing_one_filter_keeps_the_others(client: TestClient) -> None:
+    page = client.get(f"/t/{KEY}/operations?kind=recv&status=10054&sort=-bytes").text
+    assert f'href="/t/{KEY}/operations?status=10054&amp;sort=-bytes"' in page
+    assert f'href="/t/{KEY}/operations?kind=recv&amp;sort=-bytes"' in page
+    assert f'href="/t/{KEY}/operations?sort=-bytes"' in page
+
+
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("sort=colour", "this list sorts by"),
+        ("after=yesterday", "a page position is a time"),
+        ("after=5", "has no such page"),
+        ("limit=0", "1 to 1000 rows"),
+        ("limit=1001", "1 to 1000 rows"),
+        ("kind=jump", "one or some of"),
+        ("min_bytes=-5", "0 or more"),
+        ("from=noon", "a number with a unit"),
+        ("status=EBADF", "a status"),
+        ("endpoint=zz", "not an address"),
+        ("process=4242@x", "not a time"),
+        ("format=xml", "html, json or csv"),
+    ],
+)
+def test_what_cannot_be_used_is_a_page_that_says_so(client: TestClient, query: str, part: str) -> None:
+    answer = client.get(f"/t/{KEY}/operations?{query}")
+    assert answer.status_code == 400
+    assert part in answer.text

@@ -1,0 +1,372 @@
+"""What each page says: its values as JSON, its text escaped, its reasons where it is empty."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.answers import ANSWERS
+from app.recording import AREAS
+from app.sections import SECTIONS
+from collector.store.catalog import Catalog
+from collector.store.engine import TraceFolder
+from tests.build.database import built_database
+from tests.build.served import served
+from tests.build.small_trace import HOSTILE, KEY, SMALL, small_folder
+
+LISTS = (
+    "processes", "sockets", "operations", "errors", "aborts", "stalls", "overlaps", "in-flight-frees", "listeners", "ports", "drops",
+    "polls", "events", "allocations", "stacks",
+)  # fmt: skip
+RECEIVE = "sockets/0xffff9a0c2a001010@10000000/recv:0x1f0100@1500000000"
+PAGES = (
+    "", "/trust", *(f"/{name}" for name in LISTS), "/processes/4242@0", "/processes/900@5000000", "/processes/0xffff9a0c99999080@7000000",
+    "/stacks/aaaabbbbccccdddd", "/address/0x1f0100", "/address/0xffff9a0c2a001010", f"/{RECEIVE}",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with served(small_folder(tmp_path_factory.mktemp("small"))) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A trace in which nothing was recorded."""
+    with served(built_database(tmp_path_factory.mktemp("bare"), {})) as made:
+        yield made
+
+
+def page(client: TestClient, path: str) -> dict[str, Any]:
+    """A page as JSON. Any: JSON."""
+    answer = client.get(path, headers={"Accept": "application/json"})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_answers_in_html_and_json(client: TestClient, path: str) -> None:
+    html = client.get(f"/t/{KEY}{path}")
+    assert html.status_code == 200
+    assert html.headers["content-type"].startswith("text/html")
+    assert page(client, f"/t/{KEY}{path}")["title"] in html.text.replace("&lt;", "<").replace("&gt;", ">")
+
+
+@pytest.mark.parametrize("path", ["/", "/search", "/search?q=x", "/help", "/docs", "/healthz", "/openapi.json"])
+def test_a_page_without_a_trace_answers(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_hostile_names_are_text(client: TestClient, path: str) -> None:
+    assert "<script>alert" not in client.get(f"/t/{KEY}{path}").text
+    assert "<script>alert" not in client.get(f"/search?q={HOSTILE}").text
+
+
+def test_a_hostile_name_is_shown_in_full(client: TestClient) -> None:
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;.exe" in client.get(f"/t/{KEY}/processes").text
+    assert page(client, f"/t/{KEY}/processes?pid=900")["listing"]["rows"][0]["image"] == HOSTILE
+
+
+def test_addresses_and_statuses_are_text_in_json(client: TestClient) -> None:
+    row = page(client, f"/t/{KEY}/sockets")["listing"]["rows"][0]
+    assert row["socket"] == "0xffff9a0c2a001010@10000000"
+    assert row["endpoint"] == "0xffff9a0c2a001010"
+    assert row["last_error"] == "0xc000020d"
+    assert row["process"] == {"link": "4242@0", "pid": 4242, "image": "client.exe"}
+    assert (row["first_ns"], row["bytes_sent"], row["aborted"], row["protocol"]) == (10_000_000, 12_400_000, True, "TCP")
+
+
+def test_no_number_of_a_page_is_too_long_for_a_script(client: TestClient) -> None:
+    def numbers(value: object) -> Iterator[int]:
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, list):
+            for item in value:
+                yield from numbers(item)
+        elif isinstance(value, int):
+            yield value
+
+    for path in PAGES:
+        assert all(abs(number) <= (1 << 53) - 1 for number in numbers(page(client, f"/t/{KEY}{path}")))
+
+
+def test_the_list_of_traces_says_what_was_found(client: TestClient) -> None:
+    (trace,) = page(client, "/")["traces"]
+    assert (trace["key"], trace["name"], trace["state"]) == (KEY, "small.etl", "complete")
+    assert (trace["problems"], trace["losses"], trace["findings"], trace["high_findings"]) == (2, 1, 2, 1)
+
+
+def test_the_overview_shows_the_worst_finding_first_and_links_its_evidence(client: TestClient) -> None:
+    overview = page(client, f"/t/{KEY}")
+    assert [finding["severity"] for finding in overview["findings"]] == ["high", "low"]
+    assert overview["findings"][0]["link"] == "in-flight-frees"
+    assert f'href="/t/{KEY}/in-flight-frees"' in client.get(f"/t/{KEY}").text
+    assert [row["process"] for row in overview["processes"]["rows"]] == ["4242@0", "900@5000000"]
+
+
+def test_the_overview_says_which_questions_the_trace_answers(client: TestClient, bare: TestClient) -> None:
+    def codes(overview: dict[str, Any], part: str) -> set[str]:
+        return {one["answer"]["code"] for one in overview[part]}
+
+    full, empty = page(client, f"/t/{KEY}"), page(bare, f"/t/{KEY}")
+    assert {"Q01", "Q10", "Q11", "Q21"} <= codes(full, "answerable") | codes(full, "partly")
+    assert codes(full, "unanswerable") == {"Q25"}
+    assert codes(empty, "answerable") == {"Q03", "Q14"}
+    assert len(codes(empty, "unanswerable")) == len(ANSWERS) - 2
+    assert any("logman start" in line for command in empty["commands"] for line in command["lines"])
+
+
+def test_answers_lead_to_pages_and_need_known_records(client: TestClient) -> None:
+    for answer in ANSWERS:
+        assert set(answer.needs) | set(answer.helps) <= set(AREAS), answer.code
+        if answer.link != "heap":
+            assert client.get(f"/t/{KEY}/{answer.link}").status_code == 200, answer.code
+
+
+def test_the_navigation_leads_to_pages(client: TestClient) -> None:
+    links = [section.link for group in SECTIONS for section in group.sections if section.link != "heap"]
+    assert all(client.get(f"/t/{KEY}/{link}".rstrip("/")).status_code == 200 for link in links)
+    current = client.get(f"/t/{KEY}/aborts").text
+    assert f'<a href="/t/{KEY}/aborts" aria-current="page">Aborts</a>' in current
+
+
+def test_loss_is_said_on_every_page_whose_range_it_touches(client: TestClient) -> None:
+    assert "Data was lost in this range" in client.get(f"/t/{KEY}/sockets").text
+    assert "Data was lost in this range" in client.get(f"/t/{KEY}/sockets?from=2.5s&to=9s").text
+    assert "Data was lost in this range" not in client.get(f"/t/{KEY}/sockets?from=4s").text
+    assert "Data was lost in this range" not in client.get(f"/t/{KEY}/sockets?to=1s").text
+
+
+def test_the_trust_page_lists_problems_and_the_whole_file(client: TestClient) -> None:
+    trust = page(client, f"/t/{KEY}/trust")
+    assert [problem["kind"] for problem in trust["problems"]] == ["lost_events", "unknown_events"]
+    assert trust["unmatched"]["without_post"] == 1
+    assert (trust["unknown_owners"], trust["unseen_creates"]) == (1, 1)
+    foreign = [row for row in trust["listing"]["rows"] if row["provider"].startswith("1111")]
+    assert [(row["count"], row["known"]) for row in foreign] == [(12, False)]
+
+
+def test_a_process_is_the_instance_that_lived_then(client: TestClient) -> None:
+    assert page(client, f"/t/{KEY}/processes/4242@30000000000")["process"]["image"] == "client.exe"
+    assert page(client, f"/t/{KEY}/processes/4242@56000000000")["process"]["image"] == "later.exe"
+    assert page(client, f"/t/{KEY}/processes/4242")["process"]["image"] == "later.exe"
+
+
+def test_a_link_whose_object_is_absent_leads_to_the_nearest(client: TestClient) -> None:
+    answer = client.get(f"/t/{KEY}/processes/900@55000000000")
+    assert answer.status_code == 404
+    assert f'href="/t/{KEY}/processes/900@5000000"' in answer.text
+    assert client.get(f"/t/{KEY}/processes/77777@0").status_code == 404
+    assert client.get(f"/t/{KEY}/processes/nobody").status_code == 400
+    assert client.get(f"/t/{KEY}/stacks/ffff").status_code == 404
+    assert client.get(f"/t/{KEY}/{RECEIVE.replace('1500000000', '9')}").status_code == 404
+    assert client.get(f"/t/{KEY}/address/house").status_code == 400
+
+
+def test_an_unknown_trace_is_explained(client: TestClient) -> None:
+    answer = client.get("/t/0123456789ff/sockets")
+    assert answer.status_code == 404
+    assert "collect it here, and this link works" in answer.text
+    assert f'href="/t/{KEY}"' in answer.text
+    assert client.get("/t/..%2F..%2Fetc").status_code == 404
+    assert client.get("/t/%00").status_code == 404
+    assert client.get(f"/t/{KEY.upper()}").status_code == 200
+
+
+def test_an_operation_has_a_page_with_its_allocation_and_its_overlaps(client: TestClient) -> None:
+    operation = page(client, f"/t/{KEY}/{RECEIVE}")
+    assert operation["sentence"] == "This recv of 4.10 kB moved 4.10 kB after 1.50 s."
+    assert operation["allocation"]["address"] == "0x1f0000"
+    assert operation["allocation_offset"] == 0x100
+    assert [overlap["pair"] for overlap in operation["overlaps"]] == ["send->recv"]
+
+
+def test_the_history_of_an_address_joins_sockets_heap_and_operations(client: TestClient) -> None:
+    history = page(client, f"/t/{KEY}/address/1f0100")
+    assert [row["address"] for row in history["allocations"]["rows"]] == ["0x1f0000"]
+    assert [row["kind"] for row in history["operations"]["rows"]] == ["send", "recv", "recv"]
+    assert len(history["overlaps"]["rows"]) == 1
+    large = page(client, f"/t/{KEY}/address/0x6fffff")
+    assert [row["size"] for row in large["allocations"]["rows"]] == [3 << 20]
+    assert [row["what"] for row in page(client, f"/t/{KEY}/address/0x550000")["ranges"]["rows"]] == ["stack"]
+    (module,) = page(client, f"/t/{KEY}/address/0x7ffa00001000")["ranges"]["rows"]
+    assert module["name"] == "C:\\Windows\\System32\\ntdll.dll"
+    endpoint = page(client, f"/t/{KEY}/address/0xffff9a0c2a001010")
+    assert len(endpoint["sockets"]["rows"]) == 2
+    assert "Nothing in this trace" in page(client, f"/t/{KEY}/address/0x10")["sentence"]
+
+
+def test_groups_of_errors_leave_would_block_out(client: TestClient) -> None:
+    rows = page(client, f"/t/{KEY}/errors?sort=first_ns")["listing"]["rows"]
+    assert [(row["kind"], row["status"], row["count"]) for row in rows] == [("recvfrom", "0x80000005", 1), ("recv", "0xc000020d", 1)]
+
+
+def test_a_listener_shows_how_it_keeps_up(client: TestClient) -> None:
+    (row,) = page(client, f"/t/{KEY}/listeners")["listing"]["rows"]
+    assert (row["backlog_asked"], row["backlog_peak"], row["indications"], row["accepted"]) == (5, 4, 1, 1)
+    assert (row["accepted_unused"], row["longest_wait_ns"]) == (1, 1_000_000)
+
+
+def test_ports_are_counted_at_their_peak(client: TestClient) -> None:
+    ports = page(client, f"/t/{KEY}/ports")
+    use = {row["process"]["image"]: row for row in ports["use"]["rows"] if row["process"]}
+    assert (use["client.exe"]["peak_dynamic"], use["client.exe"]["peak_ns"]) == (1, 10_000_000)
+    assert (use[HOSTILE]["opens"], use[HOSTILE]["open_at_end"]) == (3, 3)
+    assert [(row["host"], row["count"], row["closed_here"]) for row in ports["listing"]["rows"]] == [("198.51.100.7", 2, 1)]
+    assert [(row["status"], row["requested"]) for row in ports["failures"]["rows"]] == [("0xc0000209", "0.0.0.0:8080")]
+
+
+def test_overlaps_say_how_many_operations_they_can_know(client: TestClient) -> None:
+    assert page(client, f"/t/{KEY}/overlaps")["facts"][0].startswith("3 operations of 5 that were in flight")
+    assert page(client, f"/t/{KEY}/in-flight-frees")["facts"][0].endswith("Behind the buffers lay: heap 1.")
+
+
+def test_held_memory_is_by_stack_without_the_allocator(client: TestClient) -> None:
+    rows = page(client, f"/t/{KEY}/stacks")["listing"]["rows"]
+    assert [(row["callers"], row["held_bytes"], row["held_count"]) for row in rows] == [
+        ("0x7ff600003000", 3 << 20, 1),
+        ("client.exe!send_all", 64, 1),
+    ]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_an_empty_list_says_why_and_how_to_record(bare: TestClient, name: str) -> None:
+    empty = page(bare, f"/t/{KEY}/{name}")["empty"]
+    if name == "processes":
+        assert empty["command"] is None
+        return
+    assert any("-start HeapSession" in line or "logman start" in line for line in empty["command"]["lines"])
+    assert "<figure" in bare.get(f"/t/{KEY}/{name}").text
+
+
+def test_an_empty_list_names_what_was_left_out(tmp_path: Path) -> None:
+    network_profile = {1000: "AfdCreate", 1001: "AfdClose", 1003: "AfdSend", 1004: "AfdReceive"}
+    counts = [row for row in SMALL["event_count"] if row.get("event_id") in network_profile]
+    with served(built_database(tmp_path, {"event_count": counts})) as client:
+        drops, sends = page(client, f"/t/{KEY}/drops")["empty"], page(client, f"/t/{KEY}/operations")["empty"]
+    assert "no records of dropped datagrams (ids 33, 34, 1033)" in drops["reason"]
+    assert sends["reason"] == "No operation was recorded."
+
+
+def test_a_filter_that_leaves_nothing_offers_the_way_out(client: TestClient) -> None:
+    empty = page(client, f"/t/{KEY}/aborts?reason=9")["empty"]
+    assert empty == {"reason": "No aborts for reason 9.", "ways": [{"text": "Show all", "href": f"/t/{KEY}/aborts"}], "command": None}
+
+
+def test_csv_is_safe_to_open_in_a_spreadsheet(client: TestClient) -> None:
+    answer = client.get(f"/t/{KEY}/processes?format=csv")
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{KEY}-processes.csv"'
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert rows[1]["command_line"] == "'=cmd|' /C calc'!A0"
+    assert rows[1]["image"] == HOSTILE
+    assert rows[0]["eprocess"] == "0xffff9a0c11223080"
+    assert rows[0]["bytes_sent"] == "12400000"
+    assert rows[2]["pid"] == ""
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_each_list_is_csv_with_the_same_rows(client: TestClient, name: str) -> None:
+    answer = client.get(f"/t/{KEY}/{name}?format=csv")
+    assert answer.status_code == 200
+    assert len(list(csv.reader(io.StringIO(answer.text)))) - 1 == len(page(client, f"/t/{KEY}/{name}")["listing"]["rows"])
+
+
+def test_csv_beyond_its_ceiling_links_the_next_file(client: TestClient) -> None:
+    answer = client.get(f"/t/{KEY}/sockets?format=csv&limit=2")
+    assert answer.headers["link"].endswith('>; rel="next"')
+    assert "limit=2&format=csv&after=20000000>" in answer.headers["link"]
+
+
+def test_the_form_of_an_answer_follows_the_accept_header(client: TestClient) -> None:
+    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    for accept, kind in ((browser, "text/html"), ("application/json", "application/json"), ("text/csv", "text/csv"), ("*/*", "text/html")):
+        assert client.get(f"/t/{KEY}/sockets", headers={"Accept": accept}).headers["content-type"].startswith(kind)
+    assert client.get(f"/t/{KEY}?format=csv").status_code == 400
+
+
+def test_a_trace_that_is_being_collected_shows_its_progress(tmp_path: Path) -> None:
+    folder = TraceFolder(tmp_path)
+    catalog = Catalog(folder)
+    catalog.begin("aaaabbbbcccc", name="big.etl", path="big.etl", size_bytes=4_000_000_000, version="0.1.0")
+    with served(folder) as client:
+        answer = client.get("/t/aaaabbbbcccc")
+        assert answer.status_code == 200
+        assert "being collected" in answer.text
+        assert 'http-equiv="refresh"' in answer.text
+        assert client.get("/t/aaaabbbbcccc/sockets").status_code == 503
+        assert page(client, "/")["traces"][0]["state"] == "collecting"
+
+
+def test_without_traces_the_start_page_says_how_to_begin(tmp_path: Path) -> None:
+    with served(TraceFolder(tmp_path / "none")) as client:
+        assert "sockscope collect FILE.etl" in client.get("/").text
+        assert client.get("/t/aaaabbbbcccc").status_code == 404
+        assert client.get("/search?q=80").status_code == 200
+
+
+def test_a_slow_question_is_an_answer(tmp_path: Path) -> None:
+    rows = [{"pid": number, "image": f"p{number}.exe", "first_ns": number} for number in range(60_000)]
+    with served(built_database(tmp_path, {"process": rows}), query_seconds=0.000_001) as client:
+        answer = client.get(f"/t/{KEY}/processes?name=nothing-like-this")
+    assert answer.status_code == 503
+    assert "Narrow the time range" in answer.text
+    assert answer.headers["retry-after"] == "2"
+
+
+def test_a_damaged_trace_file_is_a_page_that_says_so(tmp_path: Path) -> None:
+    folder = small_folder(tmp_path)
+    folder.trace_path(KEY).write_bytes(b"this is no database" * 1000)
+    with served(folder) as client:
+        answer = client.get(f"/t/{KEY}/sockets")
+    assert answer.status_code == 503
+    assert "not a database of sockscope" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "group", "link"),
+    [
+        ("10054", "Errors", "operations?status=0xc000020d"),
+        ("WSAECONNRESET", "Errors", "operations?status=0xc000020d"),
+        ("0xC000020D", "Errors", "operations?status=0xc000020d"),
+        ("STATUS_CONNECTION_RESET", "Errors", "operations?status=0xc000020d"),
+        ("443", "Port", "sockets?address=198.51.100.7:443&unused="),
+        ("198.51.100.0/24", "Addresses", "sockets?address=198.51.100.7:443&unused="),
+        ("2001:db8::1", "Addresses", "sockets?address=%5B2001:db8::1%5D:53&unused="),
+        ("900", "Processes by id", "processes/900@5000000"),
+        ("CLIENT.EXE", "Processes by name", "processes/4242@0"),
+        ("ffff9a0c2a001010", "Sockets", "sockets/0xffff9a0c2a001010@10000000"),
+        ("0xffff9a0c11223080", "Process objects", "processes/4242@0"),
+        ("0x1f0100", "Address", "address/0x1f0100"),
+        ("ntdll", "Modules", "address/0x7ffa00000000"),
+        ("aaaabbbb", "Stacks", "stacks/aaaabbbbccccdddd"),
+        ("send_all", "Stacks", "stacks?frame=send_all"),
+    ],
+)
+def test_the_search_box_understands_every_spelling(client: TestClient, text: str, group: str, link: str) -> None:
+    found = page(client, f"/search?q={text}&trace={KEY}")["found"][0]["groups"]
+    hits = {one["title"]: [hit["link"] for hit in one["hits"]] for one in found}
+    assert link in hits[group]
+    assert client.get(f"/t/{KEY}/{link}").status_code in ((200, 404) if group == "Sockets" else (200,))
+
+
+def test_the_api_page_describes_every_filter(client: TestClient) -> None:
+    docs = client.get("/docs").text
+    assert "/t/{trace_key}/sockets" in docs
+    assert "min_latency" in docs
+    paths = client.get("/openapi.json").json()["paths"]
+    names = {one["name"] for one in paths["/t/{trace_key}/sockets"]["get"]["parameters"]}
+    assert {"process", "port", "from", "sort", "after", "format"} <= names
+    assert "cdn" not in docs.lower()
+
+
+def test_json_of_a_page_is_plain_json(client: TestClient) -> None:
+    json.loads(client.get(f"/t/{KEY}/events?format=json").text)
