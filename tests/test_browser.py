@@ -1,0 +1,249 @@
+"""The dashboard in a browser: one question of a user each, on the sample trace."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright")
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.browser import chromium_path, launch, serving, watch
+from tests.build.imported import Imported
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(chromium_path() is None, reason="no Chromium on this machine"),
+    # playwright's own event loop is still open when the interpreter collects it
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(sample: Imported) -> Iterator[str]:
+    with serving(sample.folder.root) as base:
+        yield base
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = chromium_path()
+    assert path is not None
+    with sync_playwright() as playwright:
+        browser = launch(playwright, path)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(15_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+@pytest.fixture(scope="module")
+def trace(sample: Imported) -> str:
+    """Path of the sample trace's overview."""
+    return f"/t/{sample.report.key}"
+
+
+@pytest.fixture(scope="module")
+def places(sample: Imported, trace: str) -> dict[str, str]:
+    """Paths of the main pages, one object of each kind."""
+    reset = sample.rows("SELECT socket FROM v_aborts WHERE reason = 4 AND on_listener = 0 ORDER BY t_ns")[0][0]
+    busy = sample.rows("SELECT socket FROM v_operations GROUP BY socket ORDER BY count(*) DESC")[0][0]
+    process = sample.rows("SELECT process FROM v_allocations GROUP BY process ORDER BY count(*) DESC")[0][0]
+    block = sample.rows("SELECT process, allocation FROM v_allocations WHERE end_reason = 'freed' ORDER BY start_ns")[0]
+    return {
+        "traces": "/",
+        "overview": trace,
+        "trust": f"{trace}/trust",
+        "processes": f"{trace}/processes",
+        "process": f"{trace}/processes/{process}",
+        "sockets": f"{trace}/sockets",
+        "socket": f"{trace}/sockets/{reset}",
+        "busy socket": f"{trace}/sockets/{busy}",
+        "operations": f"{trace}/operations",
+        "aborts": f"{trace}/aborts",
+        "overlaps": f"{trace}/overlaps",
+        "frees in flight": f"{trace}/in-flight-frees",
+        "listeners": f"{trace}/listeners",
+        "ports": f"{trace}/ports",
+        "drops": f"{trace}/drops",
+        "events": f"{trace}/events",
+        "heap": f"{trace}/heap",
+        "heap of a process": f"{trace}/heap/{process}",
+        "allocation": f"{trace}/heap/{block[0]}/{block[1]}",
+        "allocations": f"{trace}/allocations",
+        "stacks": f"{trace}/stacks",
+        "search": f"/search?q=10054&trace={trace.removeprefix('/t/')}",
+        "help": "/help",
+    }
+
+
+def open_page(page: Page, url: str) -> None:
+    response = page.goto(url, wait_until="networkidle")
+    assert response is not None
+    assert response.status == 200, url
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_every_page_is_quiet_and_fits(browser: Browser, site: str, places: dict[str, str], width: int, scheme: str) -> None:
+    """No console error, no request to another server, nothing wider than the window."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light")
+    faults = []
+    for name, path in places.items():
+        page = context.new_page()
+        watched = watch(page, site)
+        open_page(page, site + path)
+        too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if watched.complaints or watched.foreign or too_wide > 0:
+            faults.append((name, watched.complaints, watched.foreign, too_wide))
+        page.close()
+    context.close()
+    assert faults == []
+
+
+def test_no_page_has_a_serious_accessibility_violation(browser: Browser, site: str, places: dict[str, str]) -> None:
+    faults = []
+    for scheme in ("light", "dark"):
+        context = browser.new_context(
+            viewport={"width": 1280, "height": 900}, color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True
+        )
+        for name, path in places.items():
+            page = context.new_page()
+            open_page(page, site + path)
+            violations = Axe().run(page).response["violations"]
+            faults += [
+                (scheme, name, violation["id"], violation["nodes"][0]["html"][:120])
+                for violation in violations
+                if violation["impact"] in ("serious", "critical")
+            ]
+            page.close()
+        context.close()
+    assert faults == []
+
+
+def test_from_a_finding_to_its_evidence_to_the_socket(page: Page, site: str, trace: str) -> None:
+    """Why did this connection end, and who ended it?"""
+    open_page(page, site + trace)
+    page.get_by_role("link", name=re.compile("reset by the network side")).first.click()
+    page.wait_for_load_state()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.locator("main table a[href*='/sockets/']").first.click()
+    page.wait_for_url(re.compile(r"/sockets/0x[0-9a-f]+@\d+"))
+    expect(page.locator("main")).to_contain_text("transport")
+    expect(page.locator("main")).to_contain_text("reason 4")
+
+
+def test_a_zoomed_link_shows_the_same_view_in_another_browser(
+    browser: Browser, context: BrowserContext, site: str, places: dict[str, str]
+) -> None:
+    """The address bar is the share link."""
+    page = context.new_page()
+    open_page(page, site + places["busy socket"])
+    chart = page.locator(".js-plotly-plot .nsewdrag").first
+    box = chart.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2, steps=8)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"from=\d+"))
+    page.wait_for_load_state("networkidle")
+    row = page.locator("tr[data-link]").first
+    expect(row).to_be_visible()
+    row.locator("td").last.click()
+    page.wait_for_url(re.compile("selected="))
+    link = page.url
+
+    def view(other: Page) -> tuple[object, list[str], str]:
+        axis = other.evaluate("document.querySelector('.js-plotly-plot').layout.xaxis.range")
+        return (
+            axis,
+            other.locator("tr[data-link]").evaluate_all("rows => rows.map(row => row.innerText)"),
+            other.locator("tr[aria-selected=true]").inner_text(),
+        )
+
+    page.wait_for_timeout(300)
+    first = view(page)
+    fresh = browser.new_context(viewport={"width": 1280, "height": 900})
+    other = fresh.new_page()
+    open_page(other, link)
+    expect(other.locator("tr[aria-selected=true]")).to_have_count(1)
+    second = view(other)
+    fresh.close()
+    assert first[1:] == second[1:]
+    assert [float(str(v)) for v in first[0]] == pytest.approx([float(str(v)) for v in second[0]])  # type: ignore[attr-defined]  # two numbers
+
+
+@pytest.mark.parametrize("spelling", ["10054", "WSAECONNRESET", "0xC000020D", "STATUS_CONNECTION_RESET", "3221226029"])
+def test_search_understands_every_spelling_of_an_error(page: Page, site: str, trace: str, spelling: str) -> None:
+    open_page(page, site + trace)
+    page.get_by_role("searchbox").fill(spelling)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/search"))
+    expect(page.locator("main")).to_contain_text("STATUS_CONNECTION_RESET")
+    expect(page.locator("main a[href*='/t/']").first).to_be_visible()
+
+
+def test_the_keyboard_alone_leads_to_a_socket(page: Page, site: str, places: dict[str, str]) -> None:
+    open_page(page, site + places["sockets"])
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        href = page.evaluate("document.activeElement?.getAttribute('href') ?? ''")
+        if re.search(r"/sockets/0x", href):
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none", "the focus is not visible"
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/sockets/0x[0-9a-f]+@\d+"))
+
+
+def test_tables_work_without_javascript(browser: Browser, site: str, places: dict[str, str]) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    for name in ("sockets", "operations", "aborts", "socket", "heap of a process", "allocations"):
+        open_page(page, site + places[name])
+        assert page.locator("main table tbody tr").count() > 0, name
+    open_page(page, site + places["sockets"])
+    page.get_by_role("link", name=re.compile("^Sent")).first.click()
+    page.wait_for_url(re.compile("sort="))
+    context.close()
+
+
+def test_hostile_names_are_text(browser: Browser, import_hostile: Imported) -> None:
+    with serving(import_hostile.folder.root) as base:
+        context = browser.new_context()
+        page = context.new_page()
+        watched = watch(page, base)
+        page.add_init_script("window.broken = false")
+        open_page(page, f"{base}/t/{import_hostile.report.key}/processes")
+        expect(page.locator("main")).to_contain_text("<img src=x onerror=window.broken=true>")
+        assert page.evaluate("window.broken") is False
+        assert watched.complaints == []
+        context.close()
+
+
+@pytest.fixture
+def import_hostile(tmp_path: Path) -> Imported:
+    from tests.build import Trace, afd, system
+    from tests.build.imported import collect
+
+    hostile = "<img src=x onerror=window.broken=true>"
+    trace = Trace().cpu(
+        0,
+        system.process_start(at_us=1, pid=4120, image=hostile, command_line=f'"{hostile}"'),
+        afd.create(at_us=10, pid=4120),
+    )
+    return collect(trace, tmp_path)
