@@ -8,9 +8,9 @@ from collections import deque
 from collector.afdcodes import STATUS_CANCELLED, STATUS_PENDING, STATUS_WOULD_BLOCK, fails_at_entry, is_error
 from collector.model.afd_table import USER_SPACE, Event
 from collector.model.matching import Match, OpenRequests
+from collector.model.operation_rows import operation_row, unposted_row
 from collector.model.overlaps import Overlaps
 from collector.model.row_sink import RowSink
-from collector.model.rows import Row
 from collector.model.socket_state import DGRAM, STREAM, Kind, Operation, Socket
 
 __all__ = ["MAX_UNANSWERED", "Operations", "Outcome"]
@@ -21,7 +21,6 @@ _MAX_CLOSED = 4096  # closed sockets whose requests may still complete; older on
 
 _SENDING = (True, False, True, False, True, False, True, False)  # by kind
 _RESULTS_OF_ABORT = frozenset({0xC000020D, 0xC0000241, STATUS_CANCELLED})
-_NOT_COMPLETED = (None,) * 6
 
 
 class Outcome:
@@ -125,7 +124,7 @@ class Operations:
         """A call that needs no completion is over."""
         if operation.is_open:
             self._forget(operation)
-            self._write(operation, Outcome.COMPLETED, None, 0, None, operation.began.ns)
+            self._write(operation, Outcome.COMPLETED, operation.began.ns)
 
     # ------------------------------------------------------------------------------------------------ ends without completion
 
@@ -162,13 +161,13 @@ class Operations:
             if operation.is_optional:
                 self._sent(operation)
             elif socket.end == "superseded":
-                self._write(operation, Outcome.UNKNOWN_END, None, 0, None, socket.over_ns)
+                self._write(operation, Outcome.UNKNOWN_END, socket.over_ns)
             elif socket.is_over:
-                self._write(operation, Outcome.ENDED_WITH_SOCKET, None, 0, None, max(socket.over_ns, operation.began.ns))
+                self._write(operation, Outcome.ENDED_WITH_SOCKET, max(socket.over_ns, operation.began.ns))
             elif exit_ns is not None:
-                self._write(operation, Outcome.ENDED_BY_EXIT, None, 0, None, max(exit_ns, operation.began.ns))
+                self._write(operation, Outcome.ENDED_BY_EXIT, max(exit_ns, operation.began.ns))
             else:
-                self._write(operation, Outcome.IN_FLIGHT, None, 0, None, None)
+                self._write(operation, Outcome.IN_FLIGHT, None)
 
     def _await_exit(self, socket: Socket, operation: Operation) -> None:
         """Remember a datagram send whose exit may come; the oldest waits no longer when there are many."""
@@ -187,7 +186,7 @@ class Operations:
         self._overlaps.was_instant(operation)
         length = operation.began.length
         operation.peer = self._count_bytes(operation.socket, operation.kind, True, length, operation.began.ns, operation.peer)
-        self._write(operation, Outcome.SENT, None, length, None, operation.began.ns)
+        self._write(operation, Outcome.SENT, operation.began.ns, length)
 
     # ------------------------------------------------------------------------------------------------ a fast attempt and what follows
 
@@ -202,8 +201,7 @@ class Operations:
         operation = Operation(self.count, socket, kind, sending, e)
         operation.is_open = False
         self._count_error(socket, e.status)
-        end = (e.id, e.tid, e.pid, e.cpu, e.location, e.seq)
-        self._write(operation, Outcome.REJECTED, None, 0, e.status, e.ns, completed_ns=e.ns, completed=end)
+        self._sink.put("operation", operation_row(operation, Outcome.REJECTED, None, 0, e.status, e.ns, e, None))
         return operation
 
     # ------------------------------------------------------------------------------------------------ the end of one
@@ -230,18 +228,17 @@ class Operations:
         peer = e.address or (operation.peer if operation is not None else 0)
         if is_transfer and outcome == Outcome.COMPLETED:
             peer = self._count_bytes(socket, kind if operation is None else operation.kind, _SENDING[kind], length, e.ns, peer)
-        completed = (e.id, e.tid, e.pid, e.cpu, e.location, e.seq)
+        end_ns = min(e.ns, socket.over_ns) if socket.is_over else e.ns
         if operation is None:
             if has_post:
                 self._note_unmatched(e)
             self.count += 1
-            self._sink.put("operation", _unposted_row(self.count, socket, kind, outcome, e, length, peer, accepted, completed))
+            self._sink.put("operation", unposted_row(self.count, socket, kind, outcome, length, end_ns, e, peer, accepted))
             return
         self._forget(operation)
         self._overlaps.ended(operation, e.ticks)
         operation.peer = peer
-        end_ns = min(e.ns, socket.over_ns) if socket.is_over else e.ns
-        self._write(operation, outcome, match, length, status, end_ns, e.ns, completed, e, accepted)
+        self._sink.put("operation", operation_row(operation, outcome, match, length, status, end_ns, e, accepted))
 
     def _forget(self, operation: Operation) -> None:
         operation.is_open = False
@@ -291,55 +288,9 @@ class Operations:
                     totals.receives += 1
         return peer
 
-    def _write(
-        self,
-        o: Operation,
-        outcome: int,
-        match: int | None,
-        length: int,
-        status: int | None,
-        end_ns: int | None,
-        completed_ns: int | None = None,
-        completed: tuple[int | None, ...] = _NOT_COMPLETED,
-        e: Event | None = None,
-        accepted: int | None = None,
-    ) -> None:
-        is_transfer = o.kind >= Kind.SEND
-        began, post, memory = o.began, o.post, o.memory
-        row: Row = (
-            o.n,
-            o.socket.n,
-            o.kind,
-            outcome,
-            match,
-            length,
-            status,
-            memory.buffer or None,
-            began.length if is_transfer else began.length or None,
-            memory.buffer_count,
-            memory.space if is_transfer else None,
-            post.fast,
-            memory is not post,
-            began.ns,
-            completed_ns,
-            end_ns,
-            o.peer or None,
-            accepted,
-            began.id,
-            began.tid,
-            began.pid,
-            began.cpu,
-            began.location,
-            began.seq,
-            *completed,
-            e.buffer if e is not None and e.buffer and e.buffer != memory.buffer else None,
-            e.length if e is not None and is_transfer else None,
-            post.buffer or None if memory is not post else None,
-            post.activity or None,
-            began.stack,
-            e.stack if e is not None else None,
-        )
-        self._sink.put("operation", row)
+    def _write(self, o: Operation, outcome: int, end_ns: int | None, length: int = 0) -> None:
+        """Hand on a request that has no completion."""
+        self._sink.put("operation", operation_row(o, outcome, None, length, None, end_ns, None, None))
 
 
 def _continues(attempt: Operation, socket: Socket, e: Event, sending: bool) -> bool:
@@ -350,47 +301,4 @@ def _continues(attempt: Operation, socket: Socket, e: Event, sending: bool) -> b
         and attempt.socket is socket
         and attempt.sending == sending
         and attempt.began.length == e.length
-    )
-
-
-def _unposted_row(
-    n: int,
-    socket: Socket,
-    kind: int,
-    outcome: int,
-    e: Event,
-    length: int,
-    peer: int,
-    accepted: int | None,
-    completed: tuple[int | None, ...],
-) -> Row:
-    """A completion whose post is unknown: the trace began later, or its record was lost."""
-    is_transfer = kind >= Kind.SEND
-    return (
-        n,
-        socket.n,
-        kind,
-        outcome,
-        Match.NONE,
-        length,
-        e.status,
-        e.buffer or None,
-        None,
-        e.buffer_count,
-        e.space if is_transfer else None,
-        e.fast,
-        False,
-        None,
-        e.ns,
-        min(e.ns, socket.over_ns) if socket.is_over else e.ns,
-        peer or None,
-        accepted,
-        *_NOT_COMPLETED,
-        *completed,
-        None,
-        e.length if is_transfer else None,
-        None,
-        e.activity or None,
-        None,
-        e.stack,
     )

@@ -3,7 +3,7 @@
 from collections import deque
 
 from collector.model.afd_table import Event
-from collector.model.overlaps import Membership
+from collector.model.in_flight import Membership
 from collector.model.owners import Owner
 
 __all__ = ["DGRAM", "STREAM", "Kind", "Operation", "Peer", "Socket"]

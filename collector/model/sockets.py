@@ -108,7 +108,7 @@ class Sockets:
         sockets = [s for s in self._endpoints.all if not s.is_void]
         self._operations.finish(sockets, self._last_ticks, ends)
         self._polls.finish()
-        peers = loopback_pairs(sockets, self._addresses)
+        peers = loopback_pairs(self._endpoints.all, self._addresses)
         for socket in sockets:
             self._sink.put("socket", socket_row(socket, _end(socket, ends), peers.get(socket.n)))
             for row in peer_rows(socket):
