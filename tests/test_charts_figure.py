@@ -47,10 +47,10 @@ def test_an_empty_range_is_a_nanosecond_wide() -> None:
 def test_plots_stand_above_each_other_and_share_the_time() -> None:
     made = layout(TimeAxis.over(0, 10), [Row({"title": {"text": "a"}}, 100), Row({}, 50)])
 
-    assert made["yaxis"]["domain"] == [0.3902, 1.0]
-    assert made["yaxis2"]["domain"] == [0.0, 0.3049]
+    assert made["yaxis"]["domain"] == [0.3976, 1.0]
+    assert made["yaxis2"]["domain"] == [0.0, 0.3012]
     assert made["xaxis"]["anchor"] == "y2"
-    assert made["height"] == 8 + 46 + 100 + 50 + 14
+    assert made["height"] == 16 + 46 + 100 + 50 + 16
 
 
 def test_markup_in_a_name_is_shown_not_read() -> None:

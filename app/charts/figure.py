@@ -127,7 +127,7 @@ class Row:
     pixels: int
 
 
-_TOP, _BOTTOM, _GAP = 8, 46, 14
+_TOP, _BOTTOM, _GAP = 16, 46, 16
 
 
 def layout(time: TimeAxis, rows: Sequence[Row], *, left: int = 76) -> dict[str, Any]:

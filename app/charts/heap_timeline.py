@@ -4,15 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app import format as fmt
-from app.charts.figure import COLOURS, Figure, Row, TimeAxis, bytes_axis, layout, taint_trace
+from app.charts.figure import COLOURS, Figure, Row, TimeAxis, bytes_axis, layout, plain, taint_trace
 from app.queries.heap_pages import GaugePoint
 from app.queries.heap_timeline import HeapBucket, HeapTimeline
 
 __all__ = ["ProcessLine", "heap_overview_figure", "heap_timeline_figure"]
 
 SINCE = "change since<br>the trace began"
-
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 ProcessLine = tuple[str, HeapTimeline]
 """A process's name and its live heap."""
@@ -175,21 +173,32 @@ def _rates(time: TimeAxis, busy: Sequence[HeapBucket]) -> list[dict[str, Any]]: 
 
 
 def heap_overview_figure(lines: Sequence[ProcessLine], losses: Iterable[tuple[int | None, int | None, str]] = ()) -> Figure:
-    """Live bytes of several processes on one axis of time; all ranges must be equal."""
+    """Live bytes of several processes above each other on one axis of time; all ranges must be equal."""
     time = TimeAxis.over(lines[0][1].from_ns, lines[0][1].to_ns) if lines else TimeAxis.over(0, 1)
-    data = []
-    top, bottom = 1, 0
-    for (name, timeline), dash in zip(lines, _DASHES, strict=False):
-        x, low, high, end, counts = _line(time, timeline)
-        said = [f"{name}: {fmt.bytes_text(size)} in {fmt.plural(blocks, 'block')}" for size, blocks in zip(end, counts, strict=True)]
-        line = _steps(x, end, "heap", said) | {"name": name, "mode": "lines+text", "xaxis": "x", "yaxis": "y"}
-        line["line"] |= {"dash": dash}
-        line["text"] = [""] * (len(x) - 1) + [name]
-        line["textposition"] = "top left"
-        line["textfont"] = {"color": COLOURS["heap"], "size": 11}
-        data.append(line)
-        top, bottom = max(top, *high), min(bottom, *low)
     ranges = list(losses)
-    if ranges:
-        data.append(taint_trace(time, ranges, y=(bottom, top)) | {"xaxis": "x"})
-    return {"data": data, "layout": layout(time, [Row(bytes_axis(SINCE), 220)])}
+    data, rows, names = [], [], []
+    for place, (name, timeline) in enumerate(lines, start=1):
+        axis = "y" if place == 1 else f"y{place}"
+        x, low, high, end, counts = _line(time, timeline)
+        said = [f"{plain(name)}: {fmt.bytes_text(size)} in {fmt.plural(blocks, 'block')}" for size, blocks in zip(end, counts, strict=True)]
+        traces = _band(x, low, high) if timeline.steps is None else []
+        traces.append(_steps(x, end, "heap", said) | {"name": plain(name)})
+        if ranges:
+            traces.append(taint_trace(time, ranges, y=(min(0, *low), max(1, *high))))
+        data += [trace | {"xaxis": "x", "yaxis": axis} for trace in traces]
+        rows.append(Row(bytes_axis("") | {"nticks": 3, "rangemode": "normal"}, 64))
+        names.append(
+            {
+                "xref": "x domain",
+                "yref": f"{axis} domain",
+                "x": 0,
+                "y": 1,
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "text": plain(name),
+                "showarrow": False,
+                "font": {"size": 11, "color": COLOURS["ink"]},
+            }
+        )
+    laid = layout(time, rows) if rows else layout(time, [Row({}, 40)])
+    return {"data": data, "layout": laid | {"annotations": names}}

@@ -29,7 +29,7 @@ __all__ = ["HeapPage", "HeapProcessPage", "HeapsPage", "WindowPart", "found_proc
 router = APIRouter()
 
 STACKS_SHOWN = 25
-LINES_SHOWN = 6
+LINES_SHOWN = 8
 MAX_BLOCKS = 3_000_000
 """Blocks of a range up to which its classes are counted; beyond, the page asks for a narrower range."""
 
@@ -140,10 +140,7 @@ def heap(request: Request, trace: ReadTrace) -> Response:
     rows = queries.heap_processes(trace.db)
     path = trace.urls("heap", trace_key=trace.key)
     whole = whole_trace(trace)
-    lines = [
-        (row.process.image or row.process.link, heap_timeline(trace.db, HeapScope("process", row.n, row.n), *whole))
-        for row in rows[:LINES_SHOWN]
-    ]
+    lines = [(_short(row), heap_timeline(trace.db, HeapScope("process", row.n, row.n), *whole)) for row in rows[:LINES_SHOWN]]
     held = sum(row.live_bytes for row in rows)
     page = HeapsPage(
         title="Heap",
@@ -278,6 +275,10 @@ def _figure_answer(figure: Figure, shown: tuple[int, int]) -> Response:
     body = {"from_ns": str(shown[0]), "to_ns": str(shown[1]), "figure": figure}
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Response(text, media_type="application/json", headers={"Cache-Control": "no-cache"})
+
+
+def _short(row: queries.HeapProcessRow) -> str:
+    return " ".join(str(part) for part in (row.process.image or "process", row.process.pid) if part is not None)
 
 
 def _sentence(live: tuple[int, int], peak: int | None, peak_ns: int | None) -> str:
