@@ -4,7 +4,7 @@ Everything has a default, so that a test says only what it is about.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,8 @@ AFD = UUID("e53c6823-7bb8-44bb-90dc-3f86090d48a6")
 NO_ACTIVITY = UUID(int=0)
 LOST_EVENT = UUID("6a399ae0-4bc6-4de9-870b-3657f8947e7e")
 
-XPRESS = 3
+COMPRESSED = 0x04000001
+"""A mode of the log file: sequential, compressed."""
 
 
 def system(ticks: int, hook: int = 0x1021, payload: bytes = b"", *, tid: int = 8, pid: int = 4, version: int = 2, kind: int = 2) -> bytes:
@@ -215,3 +216,36 @@ def literals_huffman(content: bytes) -> bytes:
         words = b"".join(struct.pack("<H", int(bits[i : i + 16], 2)) for i in range(0, len(bits), 16))
         blocks.append(b"\x99" * 256 + words.ljust(4, b"\0"))
     return b"".join(blocks)
+
+
+def six(**header: Any) -> list[bytes]:
+    """A header buffer and five buffers of two records, 5 ticks apart, as separate pieces."""
+    content = trace(*(buffer([system(START_TICKS + 10 * n), system(START_TICKS + 10 * n + 5)], sequence=n) for n in range(1, 6)), **header)
+    return [content[at : at + BUFFER_BYTES] for at in range(0, len(content), BUFFER_BYTES)]
+
+
+def patched(content: bytes, at: int, patch: bytes) -> bytes:
+    return content[:at] + patch + content[at + len(patch) :]
+
+
+def lost_marker(ticks: int, opcode: int = 32) -> bytes:
+    return full(ticks, LOST_EVENT, opcode, kind=20)
+
+
+def packed_trace(state: int = 3, *, pack: Callable[[bytes], bytes] = literals_xpress, damage: dict[int, bytes] | None = None) -> bytes:
+    """Four compressed buffers; `damage` replaces the packed bytes of some."""
+    parts = []
+    for n in range(1, 5):
+        records = [system(START_TICKS + 10 * n + k, payload=bytes(range(16))) for k in range(12)]
+        parts.append(buffer(records, sequence=n, packed=(damage or {}).get(n, pack(body(records)))))
+    return trace(*parts, mode=COMPRESSED, state=state, first_size=512)
+
+
+EVERY_KIND = [
+    *(system(START_TICKS + 1, kind=kind) for kind in (1, 2, 3, 4)),
+    *(perfinfo(START_TICKS + 1, kind=kind) for kind in (16, 17)),
+    *(full(START_TICKS + 1, kind=kind) for kind in (10, 11, 20, 21)),
+    *(event(START_TICKS + 1, extended=items((1, bytes(16)), (6, bytes(24))), kind=kind) for kind in (18, 19)),
+    message(1, 0xAA, LOST_EVENT.bytes_le + struct.pack("<qII", START_TICKS + 1, 1, 2)),
+    opaque(13),
+]

@@ -61,7 +61,8 @@ def test_a_wrapped_circular_file_is_put_in_order_by_time(tmp_path: Path) -> None
 
     assert reading.header.is_circular
     assert reading.column("ticks")[1:] == [T + 40, T + 50, T + 60, T + 70, T + 80]
-    assert reading.kinds == set()
+    assert reading.kinds == {"wrapped_file"}
+    assert reading.problem("wrapped_file").count == 3
 
 
 def test_repeated_and_contradicting_sequence_numbers_are_said_and_times_decide(tmp_path: Path) -> None:

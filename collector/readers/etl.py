@@ -27,6 +27,7 @@ from collector.readers.problems import (
     SEQUENCE_FAULT,
     TOO_MANY_PROVIDERS,
     UNKNOWN_HEADER_KIND,
+    WRAPPED_FILE,
     ProblemLog,
 )
 from collector.source import Source
@@ -36,6 +37,7 @@ __all__ = ["EtlReader", "is_etl"]
 WINDOW_BYTES = 16 << 20
 WINDOW_BUFFERS = 1024
 
+_HIGHEST_SEQUENCE = 1 << 40  # a higher number is damaged: no session writes that many buffers
 _FIRST_RECORD_MOST = 1 << 16  # a record's size is a 16-bit number
 
 _KNOWN_KINDS = np.zeros(256, np.bool_)
@@ -223,7 +225,10 @@ class EtlReader:
             number = int(faults[0])
             place = f"buffer {number:,} at byte {int(self._index.offset[number]):,}"
             self._log.add(SEQUENCE_FAULT, count=int(faults.size), place=place)
-        if self.header.is_closed and logfile.buffers_written != len(self._index):
+        oldest = int(self._index.sequence[1:].min()) if len(self._index) > 1 else 1
+        if self.header.is_circular and 1 < oldest <= _HIGHEST_SEQUENCE:
+            self._log.add(WRAPPED_FILE, count=oldest - 1)
+        elif self.header.is_closed and logfile.buffers_written != len(self._index):
             self._log.add(BUFFERS_WRITTEN_DIFFERS, declared=logfile.buffers_written, found=len(self._index))
 
     def _tell_problems(self) -> None:

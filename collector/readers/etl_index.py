@@ -275,9 +275,8 @@ class _Indexer:
             count = min(piece.size - HEADER_BYTES + 1, end - start)
             if count <= 0:
                 return None
-            for at in map(int, _header_candidates(piece, count)):
-                header = BufferHeader.parse(piece[at : at + HEADER_BYTES].tobytes())
-                if header.is_plausible and header.filled >= HEADER_BYTES and self._is_header(start + at + header.size):
+            for at, size in _header_candidates(piece, count):
+                if self._is_header(start + at + size):
                     return start + at
             start += count
             piece_bytes = min(2 * piece_bytes, _SEARCH_MOST)
@@ -290,10 +289,24 @@ class _Indexer:
         return f"buffer {len(self._numbers['offset']):,} at byte {position:,}"
 
 
-def _header_candidates(piece: NDArray[np.uint8], count: int) -> Int64s:
-    """Places in `piece` whose reference count, flags and type look like those of a buffer header; int64."""
-    looks = np.ones(count, np.bool_)
-    for at in (0x0C, 0x0D, 0x0E, 0x0F, 0x35, 0x37):  # reference count; high bytes of flags and type
-        looks &= piece[at : at + count] == 0
-    looks &= (piece[0x34 : 0x34 + count] <= KNOWN_FLAGS) & (piece[0x36 : 0x36 + count] <= LAST_TYPE)
-    return np.flatnonzero(looks)
+def _header_candidates(piece: NDArray[np.uint8], count: int) -> list[tuple[int, int]]:
+    """Places among the first `count` of `piece` that look like a buffer header, and the size of the buffer.
+
+    Where the piece reaches as far as the header that would follow, that one must look like a header too.
+    """
+    places = piece.size - HEADER_BYTES + 1
+    size = np.zeros(places, np.uint32)
+    filled = np.zeros(places, np.uint32)
+    references = np.zeros(places, np.bool_)
+    for byte in range(4):
+        size |= piece[byte : byte + places].astype(np.uint32) << np.uint32(8 * byte)
+        filled |= piece[0x30 + byte : 0x30 + byte + places].astype(np.uint32) << np.uint32(8 * byte)
+        references |= piece[0x0C + byte : 0x0C + byte + places] != 0
+    looks = (size >= HEADER_BYTES) & (size <= MAX_BUFFER_BYTES)
+    looks &= (piece[0x34 : 0x34 + places] <= KNOWN_FLAGS) & (piece[0x35 : 0x35 + places] == 0)
+    looks &= (piece[0x36 : 0x36 + places] <= LAST_TYPE) & (piece[0x37 : 0x37 + places] == 0)
+    at = np.flatnonzero((looks & ~references & (filled >= HEADER_BYTES))[:count])
+    following = at + size[at]
+    is_inside = following < places
+    at = at[~is_inside | looks[np.where(is_inside, following, 0)]]
+    return list(zip(at.tolist(), size[at].tolist(), strict=True))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.errors import SourceError
 from collector.raw import Int64s, UInt8s
 from collector.readers.etl_buffers import HEADER_BYTES, Compression, expand
 from collector.readers.etl_index import BufferIndex
@@ -116,9 +117,15 @@ class BufferLoader:
         """The bytes of a buffer behind its header, up to its end of records, or to where damage ends them."""
         index = self._index
         offset, size, filled = int(index.offset[number]), int(index.size[number]), int(index.filled[number])
+        wanted = (size if index.is_packed[number] else filled) - HEADER_BYTES
+        packed = self._source.read_at(offset + HEADER_BYTES, wanted)
+        if len(packed) < wanted:
+            raise SourceError(
+                f"{self._source.name}: the file became shorter while it was being read: buffer {number:,} at byte {offset:,} is gone. "
+                "Stop what writes it, and collect it again."
+            )
         if not index.is_packed[number]:
-            return self._source.read_at(offset + HEADER_BYTES, filled - HEADER_BYTES)
-        packed = self._source.read_at(offset + HEADER_BYTES, size - HEADER_BYTES)
+            return packed
         expanded = expand(packed, filled - HEADER_BYTES, self._method)
         if len(expanded) < filled - HEADER_BYTES and not index.is_clamped[number]:
             place = f"buffer {number:,} at byte {offset:,}"

@@ -132,33 +132,33 @@ def _without_late_ones(start: Int64s, cpu: Int64s) -> Int64s:
 
 
 def sequence_gaps(index: BufferIndex, order: BufferOrder) -> list[SequenceGap]:
-    """Missing sequence numbers, in their order; the header buffer, which has none, is left out."""
+    """Missing sequence numbers, in their order; the header buffer, which has none, is left out.
+
+    One pass from the highest number down, which keeps the start of each processor's next buffer.
+    """
     numbers = np.arange(1, len(index))
     numbers = numbers[np.argsort(index.sequence[1:], kind="stable")]
     sequence = index.sequence[numbers]
     with np.errstate(over="ignore"):
         step = sequence[1:] - sequence[:-1]
+    is_gap = (step > 1) & (step <= _GREATEST_GAP)
+    if not is_gap.any():
+        return []
+    _, cpu = np.unique(index.cpu[numbers], return_inverse=True)
+    following = np.full(int(cpu.max()) + 1, END_OF_TIME)
     gaps = []
-    for at in np.flatnonzero((step > 1) & (step <= _GREATEST_GAP)).tolist():
-        later = numbers[at + 1 :]
-        gaps.append(
-            SequenceGap(
-                missing=int(step[at]) - 1,
-                before=int(numbers[at]),
-                after=int(numbers[at + 1]),
-                first_ticks=int(order.start[numbers[at]]),
-                last_ticks=_latest_successor(index, order, later),
+    for at in range(numbers.size - 2, -1, -1):
+        following[cpu[at + 1]] = order.start[numbers[at + 1]]
+        if is_gap[at]:
+            # Whose the lost buffers were nobody knows: the latest moment at which their processor can have gone on to its next buffer.
+            latest = int(following.max())
+            gaps.append(
+                SequenceGap(
+                    missing=int(step[at]) - 1,
+                    before=int(numbers[at]),
+                    after=int(numbers[at + 1]),
+                    first_ticks=int(order.start[numbers[at]]),
+                    last_ticks=None if latest == END_OF_TIME else latest,
+                )
             )
-        )
-    return gaps
-
-
-def _latest_successor(index: BufferIndex, order: BufferOrder, later: NDArray[np.int64]) -> int | None:
-    """The latest moment at which the lost buffer's processor can have gone on to its next buffer.
-
-    Which processor that was nobody knows, so it is the latest over all of them; None when one has no buffer any more.
-    """
-    cpus, first = np.unique(index.cpu[later], return_index=True)
-    if cpus.size < np.unique(index.cpu[1:]).size:
-        return None
-    return int(order.start[later[first]].max())
+    return gaps[::-1]

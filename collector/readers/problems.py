@@ -23,6 +23,7 @@ __all__ = [
     "TRUNCATED_FILE",
     "UNFINISHED_SESSION",
     "UNKNOWN_HEADER_KIND",
+    "WRAPPED_FILE",
     "ZEROED_BUFFER",
     "ProblemLog",
 ]
@@ -127,6 +128,13 @@ TIMER_RESOLUTION = ProblemKind(
     effect="None: the resolution is shown only and takes no part in any time.",
     advice="Nothing needs to be done.",
 )
+WRAPPED_FILE = ProblemKind(
+    "wrapped_file",
+    Severity.LIMIT,
+    "The file is circular and was full: its oldest buffers, {count} of them, were overwritten.",
+    effect="What began before the oldest record is known only by what it did later: sockets lack their creation, blocks their allocation.",
+    advice="Record with a larger file (logman ... -max MB), or stop the session sooner after the trouble.",
+)
 HEADER_FIELD = ProblemKind(
     "header_field",
     Severity.NOTE,
@@ -180,6 +188,7 @@ CONTAINER_PROBLEMS = (
     DECOMPRESSION_FAILED,
     TRUNCATED_FILE,
     UNFINISHED_SESSION,
+    WRAPPED_FILE,
     BUFFERS_WRITTEN_DIFFERS,
     INVALID_HEADER_TIME,
     COUNTER_FREQUENCY,
