@@ -189,7 +189,9 @@ class Modules:
         key = image.pid, image.base
         waiting = self._identities.get(key, [])
         for identity in waiting:
-            if identity.ticks == image.ticks or (identity.timestamp and identity.timestamp == image.timestamp):
+            # An identity stands before its image, at the same time (etl-format S11); one that comes later is for the next image here.
+            same_file = identity.timestamp and identity.timestamp == image.timestamp and identity.ticks <= image.ticks
+            if identity.ticks == image.ticks or same_file:
                 _identify(module, identity)
                 waiting.remove(identity)
                 break
