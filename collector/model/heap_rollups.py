@@ -3,13 +3,13 @@
 A moment of the heap is a record: a record that ends one block and opens another, or ends many, changes the live bytes once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, func, select
 
-from collector.model.buckets import LEVELS, Buckets, Cascade, finest
+from collector.model.buckets import LEVELS, PAGE, Buckets, Cascade, finest
 from collector.model.rollups import columns_of
 from collector.model.rows import Rows, rows_of
 from collector.model.spool import STRETCH, TimeSpool
@@ -49,9 +49,9 @@ def heap_rollups(connection: Connection, *, stretch: int = STRETCH) -> Iterator[
             sums = np.column_stack([points["count"] > 0, points["count"] < 0, grown, shrunk]).astype(np.int64)
             for scope, cascade in cascades.items():
                 fine = finest(points[scope].astype(np.int64), points["t"], points["seq"], sums, deltas, carried[scope])
-                yield from (_rows(scope, level, buckets) for level, buckets in cascade.advance(fine, until))
+                yield from _rows(scope, cascade.advance(fine, until))
         for scope, cascade in cascades.items():
-            yield from (_rows(scope, level, buckets) for level, buckets in cascade.finish())
+            yield from _rows(scope, cascade.finish())
 
 
 def _allocations() -> "Select[tuple[int, ...]]":
@@ -82,7 +82,12 @@ def _spool(spool: TimeSpool, column: dict[str, Int64s], time: str, seq: str, cha
     spool.add(points[points["seq"] != _ABSENT])
 
 
-def _rows(scope: str, level: int, buckets: Buckets) -> Rows:
+def _rows(scope: str, finished: Iterable[tuple[int, Buckets]]) -> Iterator[Rows]:
+    for level, buckets in finished:
+        yield from (_page(scope, level, page) for page in buckets.pages(PAGE))
+
+
+def _page(scope: str, level: int, buckets: Buckets) -> Rows:
     count = len(buckets)
     columns: dict[str, Int64s | list[object]] = {
         "scope": [scope] * count,

@@ -1,13 +1,13 @@
 """Socket activity and operations in flight, in sparse buckets, from the rows of the unfinished trace file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, func, literal, select
 
 from collector import words
-from collector.model.buckets import LEVELS, Buckets, Cascade, finest
+from collector.model.buckets import LEVELS, PAGE, Buckets, Cascade, finest
 from collector.model.rows import Rows, rows_of
 from collector.model.spool import STRETCH, TimeSpool
 from collector.store.tables import operation, socket
@@ -63,9 +63,9 @@ def socket_rollups(connection: Connection, *, first_ns: int, stretch: int = STRE
                 deltas = mine["delta"].astype(np.int64)[:, np.newaxis]
                 sums = np.column_stack([mine[name].astype(np.int64) for name in _SUMS])
                 fine = finest(numbers.astype(np.int64), mine["t"], mine["t"], sums, deltas, carried[scope])
-                yield from (_rows(scope, level, buckets) for level, buckets in cascade.advance(fine, until))
+                yield from _rows(scope, cascade.advance(fine, until))
         for scope, cascade in cascades.items():
-            yield from (_rows(scope, level, buckets) for level, buckets in cascade.finish())
+            yield from _rows(scope, cascade.finish())
 
 
 def columns_of(connection: Connection, query: "Select[tuple[int, ...]]", size: int) -> Iterator[dict[str, Int64s]]:
@@ -143,7 +143,12 @@ def _points(column: dict[str, Int64s], t: Int64s) -> Records:
     return points
 
 
-def _rows(scope: str, level: int, buckets: Buckets) -> Rows:
+def _rows(scope: str, finished: Iterable[tuple[int, Buckets]]) -> Iterator[Rows]:
+    for level, buckets in finished:
+        yield from (_page(scope, level, page) for page in buckets.pages(PAGE))
+
+
+def _page(scope: str, level: int, buckets: Buckets) -> Rows:
     count = len(buckets)
     columns: dict[str, Int64s | list[object]] = {
         "scope": [scope] * count,

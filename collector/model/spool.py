@@ -12,7 +12,7 @@ __all__ = ["STRETCH", "TimeSpool"]
 
 Records = NDArray[np.void]
 
-STRETCH = 1_000_000
+STRETCH = 250_000
 """Records that are in memory at once, about."""
 _SAMPLE = 1024  # one time of so many is remembered to choose the stretches
 
