@@ -10,51 +10,67 @@ from numpy.typing import NDArray
 from collector.model.rows import Row
 from collector.sockaddr import SocketAddress, from_ipv4, from_ipv6, from_sockaddr
 
-__all__ = ["NO_ADDRESS", "Addresses", "ipv4_keys", "ipv6_keys", "sockaddr_keys"]
+__all__ = ["NO_ADDRESS", "AddressKey", "Addresses", "ipv4_keys", "ipv6_keys", "sockaddr_keys"]
 
 Int64s: TypeAlias = NDArray[np.int64]
 
 NO_ADDRESS = 0
 """Stands for "no address" among address numbers, which count from 1."""
 
-_SOCKADDR, _IPV4, _IPV6 = b"s", b"4", b"6"
+AddressKey: TypeAlias = bytes | int | tuple[bytes, int]
+"""What an address is looked up by: the bytes of a sockaddr, an IPv4 address and port as one number, an IPv6 address with its port."""
 
 
-def sockaddr_keys(raw: NDArray[np.uint8], lengths: Int64s) -> list[bytes]:
+def sockaddr_keys(raw: NDArray[np.uint8], lengths: Int64s) -> Sequence[AddressKey | None]:
     """Keys of addresses as they stand in modern events.
 
     Args:
         raw: uint8, shape (m, width), zero padded.
         lengths: int64, shape (m,); bytes of each that count, possibly more than `width`.
     """
-    width = raw.shape[1]
-    data = np.ascontiguousarray(raw).tobytes()
-    return [_SOCKADDR + data[i * width : i * width + n] for i, n in enumerate(np.minimum(lengths, width).tolist())]
+    known = np.minimum(lengths, raw.shape[1])
+    sizes = np.unique(known).tolist()
+    if len(sizes) == 1:
+        return _cut(raw, sizes[0])
+    keys: list[AddressKey | None] = [None] * known.size
+    for size in sizes:
+        rows = np.flatnonzero(known == size)
+        for row, key in zip(rows.tolist(), _cut(raw[rows], size), strict=True):
+            keys[row] = key
+    return keys
 
 
-def ipv4_keys(ips: Int64s, ports: Int64s) -> list[bytes]:
+def _cut(raw: NDArray[np.uint8], size: int) -> Sequence[bytes | None]:
+    """The first bytes of each row; None for no bytes."""
+    if not size:
+        return [None] * raw.shape[0]
+    keys: list[bytes] = np.ascontiguousarray(raw[:, :size]).view(f"V{size}").ravel().tolist()
+    return keys
+
+
+def ipv4_keys(ips: Int64s, ports: Int64s) -> Sequence[AddressKey | None]:
     """Keys of IPv4 addresses (first octet in the top bits) with ports, as in the documented events."""
-    return [_IPV4 + ip.to_bytes(4, "big") + port.to_bytes(2, "big") for ip, port in zip(ips.tolist(), ports.tolist(), strict=True)]
+    keys: list[int] = (ips << 16 | ports).tolist()
+    return keys
 
 
-def ipv6_keys(ips: NDArray[np.uint8], ports: Int64s) -> list[bytes]:
+def ipv6_keys(ips: NDArray[np.uint8], ports: Int64s) -> Sequence[AddressKey | None]:
     """Keys of IPv6 addresses, uint8 of shape (m, 16), with ports, as in the documented events."""
-    data = np.ascontiguousarray(ips).tobytes()
-    return [_IPV6 + data[16 * i : 16 * i + 16] + port.to_bytes(2, "big") for i, port in enumerate(ports.tolist())]
+    return list(zip(np.ascontiguousarray(ips).view("V16").ravel().tolist(), ports.tolist(), strict=True))
 
 
 class Addresses:
     """Numbers addresses in the order of first sight. A look-up by key costs 0.1 µs, formatting 5 µs once per distinct value."""
 
     def __init__(self) -> None:
-        self._by_key: dict[bytes | None, int] = {None: NO_ADDRESS}
+        self._by_key: dict[AddressKey | None, int] = {None: NO_ADDRESS}
         self._by_text: dict[str, int] = {}
         self._ips = bytearray(16)
         self._ports = array("i", [-1])
         self._any = bytearray(1)
         self._new: list[Row] = []
 
-    def numbers(self, keys: Sequence[bytes | None]) -> list[int]:
+    def numbers(self, keys: Sequence[AddressKey | None]) -> list[int]:
         """The number behind each key, NO_ADDRESS for None and for a key without an address."""
         known = self._by_key
         return [known[key] if key in known else self._learn(key) for key in keys]
@@ -76,7 +92,7 @@ class Addresses:
         rows, self._new = self._new, []
         return rows
 
-    def _learn(self, key: bytes | None) -> int:
+    def _learn(self, key: AddressKey | None) -> int:
         assert key is not None
         address = _read(key)
         n = NO_ADDRESS if address is None else self._of_text(address)
@@ -95,10 +111,9 @@ class Addresses:
         return n
 
 
-def _read(key: bytes) -> SocketAddress | None:
-    kind, raw = key[:1], key[1:]
-    if kind == _IPV4:
-        return from_ipv4(raw[:4], int.from_bytes(raw[4:], "big"))
-    if kind == _IPV6:
-        return from_ipv6(raw[:16], int.from_bytes(raw[16:], "big"))
-    return from_sockaddr(raw)
+def _read(key: AddressKey) -> SocketAddress | None:
+    if isinstance(key, bytes):
+        return from_sockaddr(key)
+    if isinstance(key, int):
+        return from_ipv4((key >> 16).to_bytes(4, "big"), key & 0xFFFF)
+    return from_ipv6(*key)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.afdcodes import DOUBLE_COUNT_LOCATIONS, RELIABLE_LOCATIONS, RELIABLE_UNLESS_SYSTEM, EnterExit, Keyword
-from collector.model.addresses import Addresses, ipv4_keys, ipv6_keys, sockaddr_keys
+from collector.model.addresses import Addresses, AddressKey, ipv4_keys, ipv6_keys, sockaddr_keys
 from collector.schema import DecodedBatch, EventColumns, Ragged
 
 __all__ = ["KERNEL_SPACE", "NO_SPACE", "USER_SPACE", "Event", "PidSource", "afd_counts", "afd_events"]
@@ -207,7 +207,7 @@ class _Table:
         self.numbers: dict[str, Int64s] = {}
         self.present: dict[str, Bools] = {}
         self.fast = np.zeros(self.count, dtype=np.bool_)
-        self.addresses: list[bytes | None] = []
+        self.addresses: list[AddressKey | None] = []
         self.fields: list[str | None] = []
         at = 0
         for columns, shape in parts:
@@ -270,32 +270,33 @@ def afd_events(batch: DecodedBatch, addresses: Addresses, stacks: Int64s) -> Ite
     is_exit = is_modern & table.has("enter_exit")[order] & (enter_exit == EnterExit.EXIT) & (ids < 3000)
     double = is_exit & (((keyword & np.uint64(Keyword.BUFFERED)) != 0) | np.isin(location, list(DOUBLE_COUNT_LOCATIONS)))
     stack = stacks[rows]
+    first_seq = raw.first_seq
     columns: list[Sequence[object]] = [
-        (rows + raw.first_seq).tolist(),
+        (rows + first_seq).tolist(),
         raw.ticks[rows].tolist(),
         batch.ns[rows].tolist(),
-        ids.tolist(),
-        raw.cpu[rows].tolist(),
-        pid.tolist(),
-        raw.tid[rows].tolist(),
-        raw.activity[rows].view(np.int64).tolist(),
+        _values(ids),
+        _values(raw.cpu[rows]),
+        _values(pid),
+        _values(raw.tid[rows]),
+        _values(raw.activity[rows].view(np.int64)),
         _or_none(stack, stack >= 0),
-        (np.where(is_modern, (keyword & np.uint64(Keyword.FAST_PATH)) != 0, table.fast[order])).tolist(),
-        _type_hints(keyword, is_modern).tolist(),
-        _pid_sources(ids, location, pid, table.number("x")[order], enter_exit).tolist(),
-        double.tolist(),
+        _values(np.where(is_modern, (keyword & np.uint64(Keyword.FAST_PATH)) != 0, table.fast[order])),
+        _values(_type_hints(keyword, is_modern)),
+        _values(_pid_sources(ids, location, pid, table.number("x")[order], enter_exit)),
+        _values(double),
         _or_none(enter_exit, table.has("enter_exit")[order]),
         _or_none(location, table.has("location")[order]),
-        table.number("process")[order].tolist(),
-        table.number("endpoint")[order].tolist(),
-        buffer.tolist(),
-        _spaces(buffer, raw.pointer_size[rows]).tolist(),
-        table.number("length")[order].tolist(),
+        _values(table.number("process")[order]),
+        _values(table.number("endpoint")[order]),
+        _values(buffer),
+        _values(_spaces(buffer, raw.pointer_size[rows])),
+        _values(table.number("length")[order]),
         _or_none(table.number("count")[order], table.has("count")[order]),
-        table.number("status")[order].tolist(),
-        table.has("status")[order].tolist(),
+        _values(table.number("status")[order]),
+        _values(table.has("status")[order]),
         addresses.numbers([table.addresses[i] for i in order.tolist()]),
-        *(table.number(name)[order].tolist() for name in "xyzw"),
+        *(_values(table.number(name)[order]) for name in "xyzw"),
         [table.fields[i] for i in order.tolist()],
     ]
     return map(partial(tuple.__new__, Event), zip(*columns, strict=True))  # _make would check each length in Python
@@ -316,8 +317,17 @@ def _signed(columns: EventColumns, name: str) -> Int64s:
     return column.view(np.int64) if column.dtype == np.uint64 else column.astype(np.int64)
 
 
-def _or_none(column: Int64s, present: Bools) -> list[int | None]:
-    values: list[int | None] = column.tolist()
+def _values(column: NDArray[np.generic]) -> Sequence[object]:
+    """The values as Python objects; where all are the same it is one object (most columns of most windows are)."""
+    return [column[0].item()] * column.size if (column == column[0]).all() else column.tolist()
+
+
+def _or_none(column: Int64s, present: Bools) -> Sequence[object]:
+    if present.all():
+        return _values(column)
+    if not present.any():
+        return [None] * column.size
+    values: list[object] = column.tolist()
     for i in np.flatnonzero(~present).tolist():
         values[i] = None
     return values
@@ -347,7 +357,7 @@ def _spaces(buffer: Int64s, pointer_size: NDArray[np.uint8]) -> Int64s:
     return np.where(kernel, KERNEL_SPACE, np.where(user, USER_SPACE, NO_SPACE))
 
 
-def _address_keys(columns: EventColumns) -> Sequence[bytes | None]:
+def _address_keys(columns: EventColumns) -> Sequence[AddressKey | None]:
     if "address" not in columns.fields:
         return [None] * len(columns)
     address = columns.numbers("address")

@@ -85,7 +85,8 @@ class RecentPosts:
             self._posts.append(post)
             if place >= self._bounds.shape[1]:
                 self._bounds = np.concatenate([self._bounds, np.zeros_like(self._bounds)], axis=1)
-        self._bounds[:, place] = post.lo, post.hi
+        self._bounds[0, place] = post.lo
+        self._bounds[1, place] = post.hi
         self.count += 1
 
     def touching(self, lo: int, hi: int, first: int, beyond: int) -> list[Post]:
