@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from app import format as fmt
 from app.queries.socket_page import Phase, SocketHead
-from app.queries.socket_tables import AbortRow, LastOperation, OpenOperations
+from app.queries.socket_tables import AbortRow, LastOperation, Listened, OpenOperations
 from collector.afdcodes import ABORT_REASONS
 
 __all__ = ["Claim", "Evidence", "Known", "as_text", "claims", "ending", "name_of", "sentence_of"]
@@ -52,6 +52,8 @@ class Known:
     overlaps: int
     freed: int
     peers: int
+    dropped: int = 0
+    listened: Listened | None = None
 
 
 def name_of(head: SocketHead) -> str:
@@ -70,12 +72,14 @@ def sentence_of(known: Known) -> str:
     moved = f"sent {fmt.bytes_text(head.bytes_sent)} and received {fmt.bytes_text(head.bytes_received)}"
     lasted = _lasted(head)
     life = f"lived {lasted}" if lasted else f"was seen for {fmt.duration(head.until_ns - head.first_ns)}"
-    return f"This {_kind(head)} {life}, {moved}. {ending(known).short}"
+    did = _traffic(known).text.removeprefix("It ").rstrip(".").partition(";")[0] if known.listened is not None else moved
+    return f"This {_kind(head)} {life}, {did}. {ending(known).short}"
 
 
 def claims(known: Known) -> list[Claim]:
     """All that can be said, in the order of a life."""
     found = [_identity(known), _origin(known), _traffic(known)]
+    found += _dropped(known)
     found += _memory(known)
     found += _failures(known)
     found.append(ending(known))
@@ -155,11 +159,42 @@ def _origin(known: Known) -> Claim:
 
 def _traffic(known: Known) -> Claim:
     head = known.head
+    if known.listened is not None:
+        return _listened(known, known.listened)
     if not (head.sends or head.receives):
         return Claim("traffic", "No send and no receive of it completed.")
     sent = _moved("sent", head.bytes_sent, head.sends)
     received = _moved("received", head.bytes_received, head.receives)
     return Claim("traffic", f"It {sent} and {received}.")
+
+
+def _listened(known: Known, did: Listened) -> Claim:
+    """A listener moves no data; it accepts."""
+    parts = [f"accepted {fmt.plural(did.accepted, 'connection')}"]
+    if did.requests:
+        parts.insert(0, f"was asked for {fmt.plural(did.requests, 'connection')}")
+    if did.failed:
+        parts.append(f"failed to accept {fmt.count(did.failed)}")
+    text = f"It {', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else f"It {parts[0]}"
+    if did.backlog_asked is not None:
+        text += f"; it asked for a backlog of {fmt.count(did.backlog_asked)}"
+    if did.backlog_reached:
+        text += f"; the backlog reached {fmt.count(did.backlog_reached)}"
+    if did.longest_wait_ns is not None:
+        text += f"; the longest wait for an accept was {fmt.duration(did.longest_wait_ns)}"
+    aborted = sum(1 for abort in known.aborts if abort.on_listener)
+    if aborted:
+        text += f"; {fmt.plural(aborted, 'connection was', 'connections were')} aborted before it had a socket"
+    return Claim("traffic", text + ".", evidence=(Evidence("listeners", link=f"listeners?endpoint={known.head.link}"),))
+
+
+def _dropped(known: Known) -> list[Claim]:
+    if not known.dropped:
+        return []
+    seen = (Evidence("drops", link=f"drops?endpoint={known.head.link}"),)
+    return [
+        Claim("drops", f"{fmt.plural(known.dropped, 'datagram')} for it {'was' if known.dropped == 1 else 'were'} dropped.", evidence=seen)
+    ]
 
 
 def _moved(verb: str, size: int, operations: int) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "AbortRow",
     "AcceptedRow",
     "LastOperation",
+    "Listened",
     "OpenOperations",
     "OptionRow",
     "PeerRow",
@@ -27,7 +28,9 @@ __all__ = [
     "socket_aborts",
     "socket_accepted",
     "socket_disconnect_ns",
+    "socket_dropped",
     "socket_last_failure",
+    "socket_listened",
     "socket_open_operations",
     "socket_options",
     "socket_peers",
@@ -40,6 +43,8 @@ _peer = TRACE.tables["peer"]
 _address = TRACE.tables["address"]
 _event = TRACE.tables["socket_event"]
 _count = TRACE.tables["event_count"]
+_drop = TRACE.tables["drop"]
+_listen = TRACE.tables["listen_event"]
 _overlap = TRACE.tables["overlap"]
 _finding = TRACE.tables["io_finding"]
 
@@ -119,6 +124,18 @@ class LastOperation:
     completed_ns: int | None
     bytes: int
     posted_len: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listened:
+    """What a listener did: requests that arrived, accepts that worked and failed, its backlog, the longest wait for an accept."""
+
+    requests: int
+    accepted: int
+    failed: int
+    backlog_asked: int | None
+    backlog_reached: int | None
+    longest_wait_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +263,31 @@ def socket_open_operations(db: Connection, head: SocketHead) -> OpenOperations:
         posted_bytes=sum(row[3] for row in rows),
         oldest_ns=min((row[4] for row in rows if row[4] is not None), default=None),
         outcomes=tuple(sorted({word_at(OUTCOMES, row[1]) or "" for row in rows})),
+    )
+
+
+def socket_dropped(db: Connection, socket_n: int) -> int:
+    """How many datagrams were dropped at a socket."""
+    d = _drop.c
+    return db.execute(select(func.count()).select_from(_drop).where(d.trace_id == 1, d.socket_n == socket_n)).scalar_one()
+
+
+def socket_listened(db: Connection, socket_n: int) -> Listened:
+    """What a listener did."""
+    e = _listen.c
+    rows = db.execute(
+        select(e.what, func.count(), func.max(e.backlog_now), func.max(e.backlog_asked), func.max(e.wait_ns))
+        .where(e.trace_id == 1, e.socket_n == socket_n)
+        .group_by(e.what)
+    ).all()
+    counts = {row[0]: row[1] for row in rows}
+    return Listened(
+        requests=counts.get("indication", 0),
+        accepted=counts.get("accepted", 0),
+        failed=counts.get("accept_failed", 0),
+        backlog_asked=max((row[3] for row in rows if row[3] is not None), default=None),
+        backlog_reached=max((row[2] for row in rows if row[2] is not None), default=None),
+        longest_wait_ns=max((row[4] for row in rows if row[4] is not None), default=None),
     )
 
 

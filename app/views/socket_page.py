@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -35,14 +34,14 @@ EVENTS_SHOWN = 100
 OPERATIONS_SHOWN = 50
 
 OPERATION_COLUMNS = (
-    Column("posted_ns", "Posted", "time", keeps=True),
-    Column("kind", "Kind", "kind", keeps=True),
-    Column("outcome", "Outcome", "words"),
-    Column("latency_ns", "Took", "duration"),
-    Column("bytes", "Bytes", "bytes"),
+    Column("posted_ns", "Posted", "before", keeps=True, term="posted"),
+    Column("kind", "Kind", "operation_kind", keeps=True, term="operation"),
+    Column("outcome", "Outcome", "words", term="outcome"),
+    Column("latency_ns", "Latency", "latency", term="latency"),
+    Column("bytes", "Moved", "bytes", term="bytes"),
     Column("posted_len", "Buffer size", "bytes"),
-    Column("buffer", "Buffer", "address"),
-    Column("status", "Status", "status"),
+    Column("buffer", "Buffer", "optional_address", term="buffer"),
+    Column("status", "Status", "status", term="status"),
     Column("peer", "Peer", "optional"),
     Column("posted_tid", "Thread", "number"),
 )
@@ -108,7 +107,6 @@ class SocketPage(Page):
     chart_href: str = field(metadata={"json": False})
     chart_words: str = field(metadata={"json": False})
     peer_chart: Figure | None = field(default=None, metadata={"json": False})
-    peer_chart_href: str = field(default="", metadata={"json": False})
     aborts: Listing
     options: Listing
     peers: Listing
@@ -153,7 +151,7 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         operations_href=trace.urls("operations", {"endpoint": head.link, "from": str(shown[0]), "to": str(shown[1])}, trace_key=trace.key),
         events=_events(request, trace, head, path, shown),
         selected=query.get("selected"),
-        **_peer_chart(trace, head, shown),
+        peer_chart=_peer_chart(trace, head, shown),
     )
     return render(request, "socket.html", page)
 
@@ -203,6 +201,8 @@ def _known(trace: OpenTrace, head: SocketHead) -> Known:
         overlaps=overlaps,
         freed=freed,
         peers=len(tables.socket_peers(db, head.n)) if head.is_datagram else 0,
+        dropped=tables.socket_dropped(db, head.n) if head.is_datagram else 0,
+        listened=tables.socket_listened(db, head.n) if head.listener else None,
     )
 
 
@@ -211,7 +211,8 @@ def _whole(trace: OpenTrace, head: SocketHead) -> tuple[int, int]:
     is_open = head.end in ("open_at_end", "closing_at_end")
     until = max(head.until_ns, trace.head.end_ns or head.until_ns) if is_open else head.until_ns
     room = max((until - head.first_ns) // 50, 1_000)
-    return head.first_ns - room, until + room
+    first, last = min(head.first_ns, 0), max(until, trace.head.end_ns or until)
+    return max(head.first_ns - room, first), min(until + room, last)
 
 
 def _figure(trace: OpenTrace, head: SocketHead, known: Known | None, shown: tuple[int, int]) -> Figure:
@@ -227,16 +228,10 @@ def _chart_words(head: SocketHead, shown: tuple[int, int]) -> str:
     )
 
 
-def _peer_chart(trace: OpenTrace, head: SocketHead, shown: tuple[int, int]) -> dict[str, Any]:  # Any: a figure and a path
-    if head.loopback_peer is None:
-        return {}
-    peer = find_socket(trace.db, parse_socket(head.loopback_peer))
-    if peer is None:
-        return {}
-    return {
-        "peer_chart": _figure(trace, peer, None, shown),
-        "peer_chart_href": trace.urls("socket_timeline", trace_key=trace.key, socket=peer.link),
-    }
+def _peer_chart(trace: OpenTrace, head: SocketHead, shown: tuple[int, int]) -> Figure | None:
+    """The other end of a local connection, at the same time."""
+    peer = find_socket(trace.db, parse_socket(head.loopback_peer)) if head.loopback_peer is not None else None
+    return None if peer is None else _figure(trace, peer, None, shown)
 
 
 def _operations(trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int]) -> Listing:
