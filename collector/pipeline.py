@@ -1,7 +1,7 @@
 """Imports one trace: the only place where the stages meet."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from uuid import UUID
@@ -152,7 +152,7 @@ class _Import:
         self.processes = Processes(clock)
         self.stacks = Stacks(self.processes, clock)
         self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
-        self.heaps = Heaps(self.processes, self.stacks, clock, losses, header)
+        self.heaps = Heaps(self.processes, self.stacks, clock, losses)
         self.records = 0
         self.first_ns = self.last_ns = 0
         self.collected_utc = now_utc()
@@ -198,9 +198,16 @@ class _Import:
             for model in (self.processes, self.stacks, self.sockets, self.heaps):
                 self.writer.write(model.advance(batch))
             self.tell("reading")
-        for model in (self.processes, self.stacks, self.sockets, self.heaps):
-            self.writer.write(model.finish())
+        for rows in self.endings():
+            self.writer.write(rows)
             self.tell("reading")
+
+    def endings(self) -> Iterator[Rows]:
+        """What is left of each model when the windows are over; a later one may ask an earlier one for what it finished with."""
+        yield self.processes.finish()
+        yield from self.stacks.finish_parts()
+        yield self.sockets.finish()
+        yield from self.heaps.finish_parts()
 
     def join(self) -> None:
         """The passes over the unfinished file, for what can be said only once all rows are there."""
@@ -232,6 +239,7 @@ class _Import:
                 left_out=self.kept.left_out,
             ),
             *self.sockets.problems,
+            *self.stacks.problems,
             *self.heaps.problems,
             *inventory_problems(seen_in(counts), has_stacks=self.writer.counts["stack"] > 0),
         ]

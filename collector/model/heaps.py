@@ -30,7 +30,6 @@ from collector.model.processes import ProcessEnd, Processes
 from collector.model.rows import Row, Rows, rows_of
 from collector.model.stacks import Stacks
 from collector.model.waiting import Waiting
-from collector.raw import TraceHeader
 from collector.schema import DecodedBatch
 
 __all__ = ["ROWS_AT_ONCE", "Heaps"]
@@ -52,8 +51,8 @@ class Heaps:
     any more; `finish` hands on the rest. Tables: heap, allocation, resize, heap_gauge, heap_range, heap_counter, heap_anomaly.
     """
 
-    def __init__(self, processes: Processes, stacks: Stacks, clock: Clock, losses: Losses, header: TraceHeader) -> None:
-        self._processes, self._stacks, self._clock, self._losses, self._header = processes, stacks, clock, losses, header
+    def __init__(self, processes: Processes, stacks: Stacks, clock: Clock, losses: Losses) -> None:
+        self._processes, self._stacks, self._clock, self._losses = processes, stacks, clock, losses
         self._places, self._blocks, self._lives, self._totals = Places(), Blocks(), Lives(), HeapTotals()
         self._marks, self._ranges = Marks(self._lives), HeapRanges(clock)
         self._anomalies = Waiting(8)  # ticks, record number, kind, process, handle, address, block, thread
