@@ -142,6 +142,7 @@ class Lives:
         """Forget which lives began in the window."""
         for heap in self._changed:
             heap.changes.clear()
+            heap.before = None
         self._changed.clear()
 
     def rows(self, clock: Clock) -> list[Row]:
