@@ -97,10 +97,10 @@ class RawEvents:
     payload_size: Int32s
     """Bytes of user data, never negative."""
     ticks: Int64s
-    """Raw clock."""
+    """Raw clock, ascending over all windows. A record without a time stamp has that of the record before it in its buffer."""
     cpu: UInt16s
     pid: Int64s
-    """Process id of the header, -1 where the header kind has none."""
+    """Process id of the header, -1 where the header kind has none or the header says 0xFFFFFFFF; `tid` likewise."""
     tid: Int64s
     kind: UInt8s
     """HeaderKind."""
