@@ -12,7 +12,7 @@ __all__ = ["Counts", "counts"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Numbers of rows. `n` counts up from 1 in each table, so that the greatest one is the number of rows, without counting."""
+    """Numbers of rows. `n` counts up without gaps in each table, so that its ends give the number of rows, without counting."""
 
     processes: int
     sockets: int
@@ -32,24 +32,26 @@ class Counts:
 def counts(db: Connection) -> Counts:
     """How much of everything there is; listeners are counted one by one, but there are few."""
 
-    def last(name: str) -> int:
-        table = TRACE.tables[name]
-        return int(db.execute(select(func.coalesce(func.max(table.c.n), 0)).where(table.c.trace_id == 1)).scalar_one())
+    def rows(name: str) -> int:
+        n, trace_id = TRACE.tables[name].c.n, TRACE.tables[name].c.trace_id
+        ends = [select(end(n)).where(trace_id == 1).scalar_subquery() for end in (func.min, func.max)]  # each a search, not a scan
+        first, last = db.execute(select(*ends)).one()
+        return 0 if first is None else int(last - first + 1)
 
     socket = TRACE.tables["socket"]
     some = select(socket.c.n).where(socket.c.trace_id == 1, socket.c.listener).limit(COUNT_CEILING).subquery()
     return Counts(
-        processes=last("process"),
-        sockets=last("socket"),
-        operations=last("operation"),
-        aborts=last("abort"),
-        overlaps=last("overlap"),
-        io_findings=last("io_finding"),
-        drops=last("drop"),
+        processes=rows("process"),
+        sockets=rows("socket"),
+        operations=rows("operation"),
+        aborts=rows("abort"),
+        overlaps=rows("overlap"),
+        io_findings=rows("io_finding"),
+        drops=rows("drop"),
         listeners=int(db.execute(select(func.count()).select_from(some)).scalar_one()),
-        polls=last("poll"),
-        allocations=last("allocation"),
-        stacks=last("stack"),
-        skipped=last("skipped"),
-        undecoded=last("raw_event"),
+        polls=rows("poll"),
+        allocations=rows("allocation"),
+        stacks=rows("stack"),
+        skipped=rows("skipped"),
+        undecoded=rows("raw_event"),
     )

@@ -25,9 +25,8 @@ COLUMNS = (
     Column("bytes_received", "Received", "bytes"),
     Column("sends", "Sends", "count"),
     Column("receives", "Receives", "count"),
-    Column("errors", "Errors", "errors"),
-    Column("last_error", "Last error", "status"),
     Column("end", "End", "socket_end", term="end"),
+    Column("errors", "Errors, the last", "socket_errors"),
 )
 
 
