@@ -1,5 +1,6 @@
 """Imports one trace: the only place where the stages meet."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -7,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from uuid import UUID
 
 from collector.decoder import Decoder, Tally, VersionKey
-from collector.errors import CollectCancelled, Problem, Severity, StoreError, TraceError
+from collector.errors import CollectCancelled, Problem, Severity, StoreError, StoreLocked, TraceError
 from collector.inventory import Inventory
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
@@ -97,17 +98,15 @@ def import_trace(
     catalog.settle()
     if keep and folder.has_trace(key):
         raise StoreError(f"{source.name}: this file is collected already, as {key}. Leave out --keep to collect it again.")
-    with locks.held(catalog.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
+    with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
         catalog.begin(key, name=name or source.name, path=str(source.path.absolute()), size_bytes=source.size, version=program_version())
         try:
             with TraceWriter(folder, key, should_cancel=should_cancel) as writer:
                 job = _Import(reader, writer, catalog, key, on_progress, should_cancel)
                 report = job.run(name or source.name, started)
-        except TraceError as error:
-            catalog.interrupt(key, str(error))
-            raise
         except BaseException as error:
-            catalog.interrupt(key, f"The collector failed: {type(error).__name__}.")
+            with contextlib.suppress(StoreError):  # what went wrong is said by the first error
+                catalog.interrupt(key, str(error) if isinstance(error, TraceError) else f"The collector failed: {type(error).__name__}.")
             raise
     return report
 
@@ -274,8 +273,9 @@ class _Import:
         self.on_progress(Progress(stage, reader.bytes_done, reader.bytes_total, self.records))
         if time.monotonic() - self._noted >= _SECONDS_BETWEEN_NOTES:
             self._noted = time.monotonic()
-            self.catalog.progress(self.key, bytes_done=reader.bytes_done, bytes_total=reader.bytes_total, counts=self.totals())
-            self.catalog.known_so_far(self.key, [_copy(row) for row in problem_rows(reader.problems, self.clock)])
+            with contextlib.suppress(StoreLocked):  # a page shows older progress for a while, no more
+                self.catalog.progress(self.key, bytes_done=reader.bytes_done, bytes_total=reader.bytes_total, counts=self.totals())
+                self.catalog.known_so_far(self.key, [_copy(row) for row in problem_rows(reader.problems, self.clock)])
 
 
 def _copy(row: ProblemRow) -> ProblemCopy:

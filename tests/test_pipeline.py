@@ -187,7 +187,7 @@ def test_a_killed_collector_leaves_the_old_trace(file: Path, folder: TraceFolder
 
 def test_two_collectors_of_one_file(file: Path, folder: TraceFolder) -> None:
     key = run(file, folder, name="old").key
-    with locks.held(Catalog(folder).lock_path(key), "taken"), pytest.raises(StoreLocked, match="another collector is collecting this file"):
+    with locks.held(folder.lock_path(key), "taken"), pytest.raises(StoreLocked, match="another collector is collecting this file"):
         run(file, folder, name="new")
     assert states(folder) == [("old", "complete", None)]
 

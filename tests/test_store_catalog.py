@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_a_trace_is_collecting_then_complete(tmp_path: Path) -> None:
 
 def _collect_and_die(root: str, key: str) -> None:
     catalog = Catalog(TraceFolder(root))
-    with locks.held(catalog.lock_path(key), "busy"):
+    with locks.held(catalog.folder.lock_path(key), "busy"):
         begin(catalog, key)
         os._exit(9)  # as if killed: nothing is cleaned up
 
@@ -77,17 +78,50 @@ def test_a_dead_collector_leaves_the_older_trace_complete(tmp_path: Path) -> Non
     assert folder.trace(BUILT_KEY)
 
 
+def test_a_trace_file_from_a_teammate_is_entered(tmp_path: Path) -> None:
+    theirs = built_database(
+        tmp_path / "theirs",
+        {
+            "socket": [{"endpoint": 1}, {"endpoint": 2}],
+            "problem": [{"kind": "lost_events", "severity": "data_loss", "count": 3, "text": "t"}],
+            "finding": [{"kind": "aborted", "severity": "high", "title": "A reset", "link": "aborts"}],
+        },
+        name="theirs.etl",
+    )
+    catalog = Catalog(TraceFolder(tmp_path / "ours"))
+    shutil.copy(theirs.trace_path(BUILT_KEY), catalog.folder.trace_path(BUILT_KEY))
+    (catalog.folder.traces_path / "junk.db").write_bytes(b"no database at all, whatever its name says" * 100)
+
+    catalog.settle()
+
+    (entry,) = [e for e in catalog.entries() if e.state == "complete"]
+    assert (entry.key, entry.name, entry.sockets, entry.collected_utc) == (BUILT_KEY, "theirs.etl", 2, "2025-03-05T08:00:00+00:00")
+    with catalog.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT kind, count FROM catalog_problem").all() == [("lost_events", 3)]
+        assert connection.exec_driver_sql("SELECT title, link FROM catalog_finding").all() == [("A reset", "aborts")]
+
+
+def test_a_collector_that_died_after_the_rename_leaves_a_complete_trace(tmp_path: Path) -> None:
+    folder = built_database(tmp_path, {"socket": [{"endpoint": 1}]}, name="second.etl")
+    catalog = Catalog(folder)
+    begin(catalog, BUILT_KEY)  # entered by a collector that is gone: nobody holds the lock
+
+    assert catalog.settle() == 1
+    entry = catalog.find(BUILT_KEY)
+    assert (entry.state, entry.name, entry.sockets, entry.collector_pid) == ("complete", "second.etl", 1, None)
+
+
 def test_a_living_collector_is_left_alone(tmp_path: Path) -> None:
     catalog = Catalog(TraceFolder(tmp_path))
-    with locks.held(catalog.lock_path(KEY), "busy"):
+    with locks.held(catalog.folder.lock_path(KEY), "busy"):
         begin(catalog)
         assert catalog.settle() == 0
         assert state(catalog)[0] == "collecting"
         with pytest.raises(StoreLocked, match="being collected"):
             catalog.remove(KEY)
-        with pytest.raises(StoreLocked, match="busy"), locks.held(catalog.lock_path(KEY), "busy"):
+        with pytest.raises(StoreLocked, match="busy"), locks.held(catalog.folder.lock_path(KEY), "busy"):
             pass
-    assert not catalog.lock_path(KEY).exists()
+    assert not catalog.folder.lock_path(KEY).exists()
 
 
 def test_a_trace_is_found_by_key_beginning_or_name(tmp_path: Path) -> None:

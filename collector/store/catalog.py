@@ -9,17 +9,29 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.schema import CreateTable
 
 from collector.errors import StoreError
 from collector.store import dialects, locks
 from collector.store.engine import TraceFolder, check_version, stored_version
 from collector.store.migrate import upgrade_catalog
-from collector.store.tables import CATALOG, CATALOG_VERSION, catalog_finding, catalog_problem, trace_entry
+from collector.store.tables import (
+    CATALOG,
+    CATALOG_VERSION,
+    allocation,
+    catalog_finding,
+    catalog_problem,
+    finding,
+    operation,
+    problem,
+    process,
+    socket,
+    trace,
+    trace_entry,
+)
 from collector.store.views import create_catalog_views
 from collector.store.writer import stamp
 
@@ -160,23 +172,32 @@ class Catalog:
             _give_up(connection, key, message, has_trace=self.folder.has_trace(key))
 
     def settle(self) -> int:
-        """Look after traces whose collector died; returns how many there were."""
+        """Look after traces whose collector died, and after trace files that nobody entered; returns how many there were."""
+        with self.engine.connect() as connection:
+            states = {row.key: row.state for row in connection.execute(select(trace_entry.c.key, trace_entry.c.state))}
         settled = 0
-        with self.engine.begin() as connection:
-            for key in connection.execute(select(trace_entry.c.key).where(trace_entry.c.state == "collecting")).scalars().all():
-                if locks.is_held(self.lock_path(key)):
-                    continue
-                _give_up(
-                    connection, key, "The collector ended before it was done. Collect the file again.", has_trace=self.folder.has_trace(key)
-                )
-                with contextlib.suppress(OSError):
-                    self.folder.part_path(key).unlink(missing_ok=True)
-                settled += 1
+        for key in sorted({key for key, state in states.items() if state == "collecting"} | (set(self.folder.trace_keys()) - set(states))):
+            if self.folder.is_being_collected(key):
+                continue
+            settled += 1
+            if not self._adopt(key):
+                self.interrupt(key, "The collector ended before it was done. Collect the file again.")
+            with contextlib.suppress(OSError):
+                self.folder.part_path(key).unlink(missing_ok=True)
         return settled
 
-    def lock_path(self, key: str) -> Path:
-        """The file that the collector of a trace holds locked."""
-        return self.folder.trace_path(key).with_suffix(".db.lock")
+    def _adopt(self, key: str) -> bool:
+        """Enter a finished trace file by what it says of itself; returns whether there is one that this program can read."""
+        try:
+            with self.folder.trace(key).connect() as connection:
+                entry, problems, findings = _read_back(connection)
+        except StoreError:
+            return False
+        with self.engine.begin() as connection:
+            if not connection.execute(select(trace_entry.c.key).where(trace_entry.c.key == key)).first():
+                connection.execute(insert(trace_entry).values(key=key, **entry, state="complete"))
+        self.complete(key, entry, problems, findings)
+        return True
 
     # ------------------------------------------------------------------------------------------------ reading, removing
 
@@ -206,7 +227,7 @@ class Catalog:
 
         Raises StoreLocked while it is being collected, StoreError when the file cannot be deleted.
         """
-        with locks.held(self.lock_path(key), f"Trace {key} is being collected. Stop that first."):
+        with locks.held(self.folder.lock_path(key), f"Trace {key} is being collected. Stop that first."):
             for path in (self.folder.trace_path(key), self.folder.part_path(key)):
                 try:
                     path.unlink(missing_ok=True)
@@ -216,6 +237,23 @@ class Catalog:
                     ) from error
             with self.engine.begin() as connection:
                 connection.execute(delete(trace_entry).where(trace_entry.c.key == key))
+
+
+def _read_back(connection: Connection) -> tuple[dict[str, object], list[ProblemCopy], list[FindingCopy]]:
+    """What the catalog keeps of a trace, from the trace's own file."""
+    kept = (trace.c.name, trace.c.start_utc, trace.c.end_ns, trace.c.records, trace.c.events_lost, trace.c.buffers_lost)
+    row = connection.execute(select(*kept, trace.c.collected_utc, trace.c.collector_version).where(trace.c.trace_id == 1)).first()
+    if row is None:
+        raise StoreError("This file holds no trace.")
+    entry: dict[str, object] = dict(row._mapping)
+    for column, table in (("processes", process), ("sockets", socket), ("operations", operation), ("allocations", allocation)):
+        entry[column] = connection.execute(select(func.count()).select_from(table)).scalar_one()
+    p, f = problem.c, finding.c
+    problems = connection.execute(
+        select(p.kind, p.severity, p.count, p.first_ns, p.last_ns, p.place, p.text, p.effect, p.advice).order_by(p.n)
+    )
+    findings = connection.execute(select(f.kind, f.severity, f.count, f.title, f.link).order_by(f.n))
+    return entry, [ProblemCopy(*found) for found in problems], [FindingCopy(*found) for found in findings]
 
 
 def now_utc() -> str:

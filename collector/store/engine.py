@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from collector.errors import StoreError, StoreTooNew, StoreTooOld
-from collector.store import dialects
+from collector.store import dialects, locks
 from collector.store.tables import CATALOG_VERSION, TRACE_VERSION
 
 __all__ = ["ENVIRONMENT_VARIABLE", "TraceFolder", "check_version", "default_root", "stored_version"]
@@ -59,6 +59,14 @@ class TraceFolder:
     def part_path(self, key: str) -> Path:
         """The file in which a trace is built."""
         return self.trace_path(key).with_suffix(".db.part")
+
+    def lock_path(self, key: str) -> Path:
+        """The file that the collector of a trace holds locked."""
+        return self.trace_path(key).with_suffix(".db.lock")
+
+    def is_being_collected(self, key: str) -> bool:
+        """Whether a living process collects a trace; its entry alone may be that of a collector that died."""
+        return locks.is_held(self.lock_path(key))
 
     def make(self) -> None:
         """Create the folder. Raises StoreError where that is not possible."""
