@@ -141,7 +141,7 @@ class _Indexer:
         start = position - self._piece_at
         if not (start >= 0 and start + size <= len(self._piece)):
             is_near = 0 <= start <= len(self._piece) + 8192
-            self._piece = self._source.read_at(position, max(size, _READ_AHEAD if is_near and self._piece else size))
+            self._piece = self._source.read_at(position, max(size, _READ_AHEAD if is_near and self._piece else _PEEK))
             self._piece_at, start = position, 0
         return self._piece[start : start + size]
 
