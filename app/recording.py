@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from collector.recording import HEAP_LINES, PROCESS_LINES, SOCKET_LINES
+
 __all__ = ["ALL_SOCKETS", "AREAS", "HEAP", "KERNEL", "Area", "Command"]
 
 AFD = "e53c6823-7bb8-44bb-90dc-3f86090d48a6"
@@ -19,32 +21,9 @@ class Command:
     lines: tuple[str, ...]
 
 
-ALL_SOCKETS = Command(
-    "Record everything that the Winsock provider says",
-    (
-        r"logman start sockets -ets -p Microsoft-Windows-Winsock-AFD 0xffffffffffffffff 5 -o C:\traces\sockets.etl -bs 1024 -nb 64 256",
-        "logman stop sockets -ets",
-    ),
-)
-HEAP = Command(
-    "Record the heap of one process, with stacks and modules",
-    (
-        r"xperf -on PROC_THREAD+LOADER -f C:\traces\kernel.etl",
-        r"xperf -start HeapSession -heap -Pids 1234 -stackwalk HeapAlloc+HeapRealloc+HeapFree -BufferSize 1024 -MinBuffers 128 "
-        r"-MaxBuffers 128 -f C:\traces\heap.etl",
-        "xperf -stop HeapSession",
-        "xperf -stop",
-        r"xperf -merge C:\traces\kernel.etl C:\traces\heap.etl C:\traces\sockets.etl C:\traces\all.etl",
-    ),
-)
-KERNEL = Command(
-    "Record process names, threads and modules beside the rest",
-    (
-        r"xperf -on PROC_THREAD+LOADER -f C:\traces\kernel.etl",
-        "xperf -stop",
-        r"xperf -merge C:\traces\kernel.etl C:\traces\sockets.etl C:\traces\all.etl",
-    ),
-)
+ALL_SOCKETS = Command("Record everything that the Winsock provider says", SOCKET_LINES)
+HEAP = Command("Record the heap of one process, with call stacks and modules", HEAP_LINES)
+KERNEL = Command("Record process names, threads and modules beside the rest", PROCESS_LINES)
 
 
 @dataclass(frozen=True, slots=True)
