@@ -1,10 +1,13 @@
 """Findings: each rule on rows that show its pattern, and on rows that only resemble it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
+from app.main import create_app
+from app.settings import Settings
 from collector import words
 from collector.model.finding import sized, span
 from collector.model.findings import RULES, Finding, findings
@@ -84,7 +87,7 @@ def test_q01_resets_are_grouped_by_their_cause(find: Find) -> None:
     found = find({"socket": [socket(n) for n in range(1, 5)], "abort": aborts})
 
     assert [(f.count, f.severity, f.certainty, f.link) for f in found] == [
-        (2, "high", "certain", "aborts?process=4120@50"),
+        (2, "high", "certain", "aborts?process=4120@50&reason=4&during=running"),
         (1, "medium", "certain", "sockets/0x3000@300"),
         (1, "low", "possible", "sockets/0x4000@400"),
     ]
@@ -172,7 +175,11 @@ def test_q05_sockets_that_are_not_closed(find: Find, count: int, still_open: int
     found = find({"address": [{"text": "192.0.2.25:993"}], "socket": opened(count, still_open)})
     assert kinds(found) == expected
     for finding in found:
-        assert (finding.count, finding.code, finding.link) == (still_open, "Q05", "sockets?process=4120@50")
+        assert (finding.count, finding.code, finding.link) == (
+            still_open,
+            "Q05",
+            "sockets?process=4120@50&address=192.0.2.25:993&state=open_at_end",
+        )
 
 
 def test_q05_losses_make_it_possible_only(find: Find) -> None:
@@ -353,7 +360,7 @@ def test_q10_overlaps(find: Find, certain: str, certainty: str) -> None:
 
     assert (finding.kind, finding.code, finding.severity, finding.certainty) == ("buffer_overlap", "Q10", "high", certainty)
     assert finding.title == "webproxy.exe (4120) posted a receive into memory that a send still used"
-    assert finding.link == "overlaps?process=4120@50"
+    assert finding.link == "overlaps?process=4120@50&pair=send-%3Erecv"
     assert "Up to 2,048 bytes are shared" in finding.text
 
 
@@ -361,7 +368,12 @@ def test_q10_overlaps(find: Find, certain: str, certainty: str) -> None:
 def test_q11_memory_and_requests_in_each_others_way(find: Find, kind: str) -> None:
     line = {"kind": kind, "t_ns": 7, "process_n": 1, "socket_n": 1, "operation_n": 1, "certainty": "certain", "by_bytes": 16}
     (finding,) = find({"socket": [socket(1)], "operation": [operation(1, "recv", "completed", n=1)], "io_finding": [line]})
-    assert (finding.kind, finding.code, finding.severity, finding.link) == (kind, "Q11", "high", "in-flight-frees?process=4120@50")
+    assert (finding.kind, finding.code, finding.severity, finding.link) == (
+        kind,
+        "Q11",
+        "high",
+        f"in-flight-frees?process=4120@50&kind={kind}",
+    )
 
 
 def test_frees_of_unknown_blocks_are_no_finding(find: Find) -> None:
@@ -420,11 +432,11 @@ def test_a_process_that_ended_holds_nothing(find: Find) -> None:
 
 def test_a_registered_buffer_taken_away_in_use(find: Find) -> None:
     def deregistered(references: int) -> Line:
-        return {"t_ns": 5, "seq": 1, "event": 4011, "fields": f'{{"references": {references}}}'}
+        return {"t_ns": 65, "seq": 1, "event": 4011, "pid": 7000, "fields": f'{{"references": {references}}}'}
 
     (finding,) = find({"socket_event": [deregistered(2), deregistered(0)]})
-    assert (finding.kind, finding.count, finding.process_n) == ("buffer_deregistered_in_use", 1, None)
-    assert "an unknown process" in finding.title
+    assert (finding.kind, finding.count, finding.process_n) == ("buffer_deregistered_in_use", 1, 2)
+    assert finding.title == "loadtest.exe (7000) deregistered 1 buffer of registered I/O in use"
 
 
 # -------------------------------------------------------------------------------------------------------- all together
@@ -480,3 +492,17 @@ def test_findings_of_the_sample_read_well(sample: Imported) -> None:
         assert "None" not in title + text, text
         assert "(s)" not in title + text, text
         assert not link.startswith("/"), link
+
+
+@pytest.fixture(scope="module")
+def client(sample: Imported) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(database=sample.folder.root)), base_url="http://127.0.0.1") as client:
+        yield client
+
+
+def test_each_finding_of_the_sample_leads_to_its_evidence(sample: Imported, client: TestClient) -> None:
+    for kind, link in sample.rows("SELECT kind, link FROM v_findings"):
+        answer = client.get(f"/t/{sample.report.key}/{link}", headers={"Accept": "application/json"})
+        assert answer.status_code == 200, (kind, link, answer.text[:300])
+        if "listing" in answer.json():
+            assert len(answer.json()["listing"]["rows"]) > 0, (kind, link)

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from sqlalchemy import Connection, Row, Select, select
 
 from collector import ntstatus
-from collector.store.tables import owner, process, socket
+from collector.store.tables import process, socket
 
 __all__ = [
     "CERTAIN",
@@ -108,28 +109,25 @@ class About:
         label = f"{_file_name(row.image)} ({identity})" if row.image else f"process {identity}"
         return Who(label, f"{identity}@{since}")
 
-    def socket_link(self, n: int) -> str | None:
-        """Path of a socket's page."""
+    def socket(self, n: int | None) -> str | None:
+        """Natural key of a socket."""
         s = socket.c
         row = self.connection.execute(select(s.endpoint, s.created_ns, s.first_ns).where(s.trace_id == 1, s.n == n)).first()
         if row is None:
             return None
-        return f"sockets/{_hex(row.endpoint)}@{row.created_ns if row.created_ns is not None else row.first_ns}"
+        return f"{_hex(row.endpoint)}@{row.created_ns if row.created_ns is not None else row.first_ns}"
 
-    def link(self, page: str, process_n: int | None, socket_n: int | None = None) -> str:
-        """The page of the one socket, else the list of a page for one process."""
-        if socket_n is not None and (link := self.socket_link(socket_n)):
-            return link
-        who = self.process(process_n)
-        return f"{page}?process={who.link}" if who.link else page
+    def socket_page(self, n: int) -> str | None:
+        """Path of a socket's page."""
+        key = self.socket(n)
+        return f"sockets/{key}" if key else None
 
-    def process_of_owner(self, n: int | None) -> int | None:
-        """The process behind a process object of the socket events."""
-        if n is None:
-            return None
-        o = owner.c
-        found: int | None = self.connection.execute(select(o.process_n).where(o.trace_id == 1, o.n == n)).scalar()
-        return found
+    def link(self, page: str, *, process_n: int | None = None, socket_n: int | None = None, **filters: object) -> str:
+        """Path of a list page, filtered to one socket, else to one process, and by `filters` as the page spells them."""
+        endpoint = self.socket(socket_n) if socket_n is not None else None
+        whose = {"endpoint": endpoint} if endpoint else {"process": self.process(process_n).link}
+        given = {key: value for key, value in {**whose, **filters}.items() if value is not None}
+        return f"{page}?{urlencode(given, quote_via=quote, safe='@:,[]')}" if given else page
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

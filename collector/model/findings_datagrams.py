@@ -83,7 +83,7 @@ def datagrams_dropped(about: About) -> Iterator[Finding]:
                 "Next: keep more receives posted, or raise SO_RCVBUF." if slow else "Next: see who sends to this socket.",
             ),
             CERTAIN if row.is_named else POSSIBLE,
-            about.link("drops", row.process_n, row.socket_n),
+            about.link("drops", process_n=row.process_n, socket_n=row.socket_n, reason=row.reason),
             "Q21",
         )
 
@@ -137,7 +137,7 @@ def datagram_resets(about: About) -> Iterator[Finding]:
                 "Next: see which peer no longer listens, or switch the report off with SIO_UDP_CONNRESET.",
             ),
             CERTAIN,
-            about.link("operations", row.process_n, row.socket_n),
+            about.link("errors", socket_n=row.socket_n, status=f"0x{row.status:08x}"),
             "Q15",
         )
 
@@ -182,6 +182,6 @@ def receives_too_small(about: About) -> Iterator[Finding]:
                 "Next: post receives of the largest datagram that the protocol allows.",
             ),
             CERTAIN,
-            about.link("operations", row.process_n, row.socket_n),
+            about.link("operations", socket_n=row.socket_n, status=f"0x{TOO_SMALL[0]:08x}"),
             "Q22",
         )

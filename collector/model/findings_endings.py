@@ -29,7 +29,8 @@ __all__ = ["aborted", "closed_in_flight", "connects_failed", "stale_connections"
 _KIND = words.OPERATION_KINDS.index
 _OUTCOME = words.OUTCOMES.index
 _SENDS = tuple(_KIND(kind) for kind in ("send", "sendto", "sendmsg"))
-_DATA = (*_SENDS, *(_KIND(kind) for kind in ("recv", "recvfrom", "recvmsg")))
+_RECEIVES = tuple(_KIND(kind) for kind in ("recv", "recvfrom", "recvmsg"))
+_DATA = (*_SENDS, *_RECEIVES)
 _ERRORS = (_OUTCOME("failed"), _OUTCOME("rejected"))
 
 REST_NS = 5_000_000_000
@@ -89,7 +90,9 @@ def aborted(about: About) -> Iterator[Finding]:
                 f"Next: {reason.next_step[:1].lower() + reason.next_step[1:] if reason else 'see the last operations before it.'}",
             ),
             CERTAIN if by_transport or (reason and reason.certainty == CERTAIN) else POSSIBLE,
-            about.link("aborts", row.process_n, row.socket_n if row.sockets == 1 else None),
+            about.socket_page(row.socket_n)
+            if row.sockets == 1
+            else about.link("aborts", process_n=row.process_n, reason=row.reason, during=row.during),
             "Q01",
         )
 
@@ -136,7 +139,7 @@ def unread_at_close(about: About) -> Iterator[Finding]:
                 "Next: read to the end of the stream before closing.",
             ),
             about.certainty(),
-            about.link("aborts", row.process_n, row.socket_n if row.times == 1 else None),
+            about.socket_page(row.socket_n) if row.times == 1 else about.link("aborts", process_n=row.process_n, during=row.during),
             "Q06",
         )
 
@@ -181,7 +184,13 @@ def closed_in_flight(about: About) -> Iterator[Finding]:
                 "Next: wait for the completion, or cancel and wait, before closing.",
             ),
             about.certainty(),
-            about.link("operations", row.process_n, row.socket_n if row.sockets == 1 else None),
+            about.link(
+                "operations",
+                process_n=row.process_n,
+                socket_n=row.socket_n if row.sockets == 1 else None,
+                kind=",".join(words.OPERATION_KINDS[kind] for kind in (_SENDS if row.is_send else _RECEIVES)),
+                outcome="ended_with_socket",
+            ),
             "Q06",
         )
 
@@ -223,7 +232,9 @@ def connects_failed(about: About) -> Iterator[Finding]:
                 "Certain: the status was recorded. Next: see whether the other end listens there and answers.",
             ),
             CERTAIN,
-            about.link("operations", row.process_n, row.socket_n if row.times == 1 else None),
+            about.socket_page(row.socket_n)
+            if row.times == 1
+            else about.link("errors", process_n=row.process_n, kind="connect", status=f"0x{row.status or 0:08x}"),
             "Q23",
         )
 
@@ -260,7 +271,9 @@ def stale_connections(about: About) -> Iterator[Finding]:
                 "Next: compare the idle limit of the pool with that of the server.",
             ),
             POSSIBLE,
-            about.link("aborts", process_n, one),
+            about.socket_page(one)
+            if one is not None
+            else about.link("aborts", process_n=process_n, initiator="transport", during="running"),
             "Q01",
         )
 

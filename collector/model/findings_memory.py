@@ -14,7 +14,6 @@ from collector.store.tables import (
     overlap,
     owner,
     process,
-    socket,
     socket_event,
     stack,
     stack_ref,
@@ -56,6 +55,8 @@ _HEAP_ERRORS = {
 QUARTERS = 4
 MIN_HELD_BLOCKS = 5
 MUCH_HELD_BYTES = 10_000_000
+DEREGISTERED = 4011
+"""A buffer of registered I/O is taken away; the event counts the references to it."""
 
 
 def buffer_overlaps(about: About) -> Iterator[Finding]:
@@ -97,7 +98,7 @@ def buffer_overlaps(about: About) -> Iterator[Finding]:
                 "Next: give each request a buffer of its own until it completes.",
             ),
             sure,
-            about.link("overlaps", row.process_n),
+            about.link("overlaps", process_n=row.process_n, pair=row.pair),
             "Q10",
         )
 
@@ -141,7 +142,7 @@ def frees_in_flight(about: About) -> Iterator[Finding]:
                 "Next: compare the stack of the free with that of the post; free after the completion.",
             ),
             sure,
-            about.link("in-flight-frees", row.process_n),
+            about.link("in-flight-frees", process_n=row.process_n, kind=row.kind),
             "Q11",
         )
 
@@ -178,7 +179,7 @@ def heap_errors(about: About) -> Iterator[Finding]:
                 "Next: see the stacks of the frees.",
             ),
             about.certainty(),
-            about.link("allocations", row.process_n),
+            f"heap/{about.process(row.process_n).link}",
             None,
         )
 
@@ -235,7 +236,7 @@ def held_growth(about: About) -> Iterator[Finding]:
                 "Next: see the stack, and whether these blocks are meant to stay.",
             ),
             POSSIBLE,
-            f"stacks/{name}" if name else about.link("heap", row.process_n),
+            f"stacks/{name}" if name else f"heap/{about.process(row.process_n).link}",
             "Q02",
         )
 
@@ -246,13 +247,16 @@ def _freed(count: int) -> str:
 
 def buffers_deregistered(about: About) -> Iterator[Finding]:
     """Q11: registered I/O buffers taken away while requests still referred to them."""
-    e, s = socket_event.c, socket.c
+    e, p = socket_event.c, process.c
     references = func.json_extract(e.fields, "$.references")
+    # These events name no process; the call runs in the caller's thread, so the header does.
+    caller = (
+        select(p.n).where(p.trace_id == e.trace_id, p.pid == e.pid, p.first_ns <= e.t_ns).order_by(p.first_ns.desc()).limit(1)
+    ).scalar_subquery()
     query = (
-        select(s.process_n, func.count().label("times"), func.min(e.t_ns).label("t_ns"), func.max(references).label("most"))
-        .join_from(socket_event, socket, (s.trace_id == e.trace_id) & (s.n == e.socket_n), isouter=True)
-        .where(e.event == 4011, references > 0)
-        .group_by(s.process_n)
+        select(caller.label("process_n"), func.count().label("times"), func.min(e.t_ns).label("t_ns"), func.max(references).label("most"))
+        .where(e.event == DEREGISTERED, references > 0)
+        .group_by("process_n")
         .order_by(func.count().desc())
         .limit(MAX_PER_RULE)
     )
@@ -270,6 +274,6 @@ def buffers_deregistered(about: About) -> Iterator[Finding]:
                 "Certain: the driver counted the references. Next: deregister after the last completion.",
             ),
             CERTAIN,
-            about.link("events", row.process_n),
+            about.link("events", event=DEREGISTERED),
             "Q11",
         )

@@ -50,7 +50,7 @@ def ports_exhausted(about: About) -> Iterator[Finding]:
                 "Next: see who opens connections fastest, and whether they can be reused.",
             ),
             CERTAIN,
-            about.link("ports", row.process_n),
+            about.link("ports", process_n=row.process_n),
             "Q09",
         )
 
@@ -103,7 +103,7 @@ def ports_taken(about: About) -> Iterator[Finding]:
                 "Certain: the status was recorded; it is not the sign of exhausted ports. Next: see who has the port.",
             ),
             CERTAIN,
-            about.link("ports", row.process_n, row.socket_n if row.times == 1 else None),
+            about.socket_page(row.socket_n) if row.times == 1 else about.link("ports", process_n=row.process_n),
             "Q09",
         )
 
@@ -151,7 +151,7 @@ def listener_overrun(about: About) -> Iterator[Finding]:
                 "Next: accept faster or keep more accepts posted, then ask for a longer backlog.",
             ),
             CERTAIN,
-            about.socket_link(row.socket_n),
+            about.link("listeners", socket_n=row.socket_n),
             "Q13",
         )
 

@@ -64,7 +64,7 @@ def unclosed(about: About) -> Iterator[Finding]:
                 "Next: see the stack that creates them, and who should close them.",
             ),
             about.certainty(),
-            about.link("sockets", row.process_n),
+            about.link("sockets", process_n=row.process_n, address=row.remote, state="open_at_end"),
             "Q05",
         )
 
@@ -115,7 +115,7 @@ def half_closed(about: About) -> Iterator[Finding]:
                 "Next: see whether the program reads the end of the stream and closes.",
             ),
             about.certainty(),
-            about.link("sockets", row.process_n, row.socket_n if row.times == 1 else None),
+            about.socket_page(row.socket_n) if row.times == 1 else about.link("sockets", process_n=row.process_n),
             "Q05",
         )
 
@@ -170,7 +170,13 @@ def never_completed(about: About) -> Iterator[Finding]:
                 next_step,
             ),
             about.certainty(),
-            about.link("operations", row.process_n, row.socket_n if row.sockets == 1 else None),
+            about.link(
+                "operations",
+                process_n=row.process_n,
+                socket_n=row.socket_n if row.sockets == 1 else None,
+                kind=",".join(words.OPERATION_KINDS[kind] for kind in (_SENDS, (_CONNECT,), _RECEIVES)[row.sort]),
+                outcome="in_flight",
+            ),
             "Q04",
         )
 
@@ -215,6 +221,12 @@ def repeated_errors(about: About) -> Iterator[Finding]:
                 "Next: see whether the program goes on calling a connection that has ended.",
             ),
             CERTAIN,
-            about.link("operations", row.process_n, row.socket_n if row.sockets == 1 else None),
+            about.link(
+                "errors",
+                process_n=row.process_n,
+                socket_n=row.socket_n if row.sockets == 1 else None,
+                kind=kind,
+                status=f"0x{row.status:08x}",
+            ),
             "Q23",
         )

@@ -67,7 +67,7 @@ def small_write_stalls(about: About) -> Iterator[Finding]:
                 "TCP_NODELAY is not traced. Next: send in one piece, or set TCP_NODELAY.",
             ),
             POSSIBLE,
-            about.socket_link(row.socket_n),
+            about.link("stalls", socket_n=row.socket_n),
             "Q16",
         )
 
