@@ -37,6 +37,7 @@ __all__ = [
     "run",
     "stack",
     "stack_key",
+    "start_process",
 ]
 
 HEAP, OTHER_HEAP = 0x1A_0000, 0x2B_0000
@@ -85,6 +86,10 @@ def realloc(ticks: int, new: int, old: int, size: int, old_size: int = 64, *, he
 
 def end_process(ticks: int, *, pid: int = PID) -> Rec:
     return Rec("ProcessEnd", ticks, {"process_id": pid, "unique_process_key": 0xFFFF_9A0C_0000_0000 + pid}, -1, -1)
+
+
+def start_process(ticks: int, *, pid: int = PID) -> Rec:
+    return Rec("ProcessStart", ticks, {"process_id": pid, "unique_process_key": 0xFFFF_9A0C_0000_0000 + pid}, -1, -1)
 
 
 def stack(ticks: int, of_ticks: int, frames: tuple[int, ...], *, pid: int = PID, tid: int = TID, pointer_size: int = 8) -> Rec:

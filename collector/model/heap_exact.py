@@ -30,7 +30,7 @@ from collector.model.heap_changes import Anomalies, WindowChanges, WindowClock
 from collector.model.heap_lives import Heap, Lives
 from collector.model.heap_losses import LossIndex
 from collector.model.heap_places import Places
-from collector.model.heap_steps import Alloc, Create, Destroy, Exit, Free, ReAlloc, Sight, Step
+from collector.model.heap_steps import Alloc, Create, Destroy, Exit, Free, ReAlloc, Shown, Sight, Step
 from collector.model.heap_totals import HeapTotals
 
 __all__ = ["ExactReplay"]
@@ -187,6 +187,8 @@ class ExactReplay:
                     self._realloc(step)
                 case Sight():
                     self._lives.begin(self._lives.heaps[step.heap], step.row, self._ticks(step.row))
+                case Shown():
+                    self._touch(self._lives.heaps[step.heap])
                 case Create():
                     self._create(step)
                 case Destroy():

@@ -45,8 +45,6 @@ class Marks:
             life = self._lives.at(self._lives.heaps[int(records.heaps[record])], row)
             sizes = {column: fields.pop(name, None) for name, column in _SIZES.items()}
             _remember(life, sizes, fields)
-            if words[index].endswith("snapshot") and words[index] != "create_snapshot":
-                life.is_named_only = False  # it was there before
             fields["tid"] = int(records.tids[record])
             told = (sizes[column] for column in ("committed", "reserved", "free_space", "allocated"))
             rows.append((self._count, life.n, int(batch.ns[row]), words[index], *told, json.dumps(fields)))

@@ -27,10 +27,14 @@ Int64s: TypeAlias = NDArray[np.int64]
 _MAX_ROUNDS = 6
 
 
-def exact_groups(touches: Touches, records: HeapRecords, places: Places, is_exact_heap: Bools, expects_loss: Bools) -> Bools:
+def exact_groups(
+    touches: Touches, records: HeapRecords, places: Places, is_exact_heap: Bools, expects_loss: Bools, *, ticks: Int64s, hold_ticks: int
+) -> Bools:
     """Which groups of touches need the exact rules; bool, shape (number of groups,).
 
     Args:
+        ticks: of each row of the window.
+        hold_ticks: how long after a free the summary of its move may come.
         is_exact_heap: by heap index: heaps that begin or end in the window.
         expects_loss: by heap index: heaps where an unmatched free is a question of losses.
     """
@@ -50,20 +54,11 @@ def exact_groups(touches: Touches, records: HeapRecords, places: Places, is_exac
     lone_place = place[group[lone]]
     fits[lone] = (lone_place["generation"] == 0) & ~expects_loss[lone_place["heap"]]
 
-    # The label of a move: right behind the allocation and the free that it labels, all three of one thread.
     label = np.flatnonzero((kind == MOVED_TO) | (kind == MOVED_FROM))
     if label.size:
-        tid = records.tids[touches.record]
-        prior = np.maximum(label - 1, 0)
-        is_to = kind[label] == MOVED_TO
-        good = ~is_first[label] & (tid[prior] == tid[label])
-        good &= np.where(is_to, (kind[prior] == ALLOCATED) & (touches.size[prior] == touches.size[label]), kind[prior] == FREED)
         freed_nothing = np.zeros(kind.size, dtype=np.bool_)
         freed_nothing[lone] = True
-        good &= is_to | ~freed_nothing[prior]
-        other = touches.partner[label]
-        order_ok = is_to | (touches.record[prior] > touches.record[np.maximum(other - 1, 0)])
-        fits[label] &= good & order_ok
+        fits[label] &= _labels_fit(touches, records, label, ticks, hold_ticks) & ~freed_nothing[label - 1]
 
     is_exact: Bools = is_exact_heap[heap] | place["is_twin"]
     is_exact[group[~fits]] = True
@@ -78,6 +73,18 @@ def exact_groups(touches: Touches, records: HeapRecords, places: Places, is_exac
     is_exact[one] = True  # a long chain of moves
     is_exact[two] = True
     return is_exact
+
+
+def _labels_fit(touches: Touches, records: HeapRecords, label: Int64s, ticks: Int64s, hold_ticks: int) -> Bools:
+    """Whether the summary of a move stands right behind the allocation or the free that it labels, all three of one thread."""
+    kind, record = touches.kind, touches.record
+    prior, is_to = label - 1, kind[label] == MOVED_TO
+    good = ~touches.is_first[label] & (records.tids[record[prior]] == records.tids[record[label]])
+    good &= np.where(is_to, (kind[prior] == ALLOCATED) & (touches.size[prior] == touches.size[label]), kind[prior] == FREED)
+    allocated = record[np.maximum(touches.partner[label] - 1, 0)]
+    is_late = ticks[records.rows[record[label]]] - ticks[records.rows[record[prior]]] >= hold_ticks
+    good &= is_to | ((record[prior] > allocated) & ~is_late)
+    return np.asarray(good)
 
 
 class PlainReplay:

@@ -26,6 +26,7 @@ __all__ = [
     "MOVED_TO",
     "REALLOCATED",
     "RESIZED",
+    "SNAPSHOTS",
     "Failures",
     "HeapRecords",
     "Touches",
@@ -68,6 +69,8 @@ MARK_NAMES = {
 ALLOCATED, FREED, REALLOCATED, CREATED, DESTROYED = range(5)
 """Kinds of heap records; a higher one is a mark, in the order of MARK_NAMES."""
 _NAMES = ("HeapAlloc", "HeapFree", "HeapReAlloc", "HeapCreate", "HeapDestroy", *MARK_NAMES)
+SNAPSHOTS = tuple(_NAMES.index(name) for name in ("HeapSnapShot", "HeapDestroySnapShot", "HeapExtendSnapShot"))
+"""Kinds of marks that only a heap has which was there before."""
 _HANDLE_FIELDS = {"HeapAffinitySlotChanged": "heap", "HeapSubsegmentReuseThresholdActivated": "heap"}
 _OWN_PID_FIELDS = {name: "process_id" for name in _NAMES if name.endswith("SnapShot")}
 

@@ -6,9 +6,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.model.heap_records import ALLOCATED, CREATED, DESTROYED, FREED, MOVED_TO, RESIZED, HeapRecords, Touches
+from collector.model.heap_records import ALLOCATED, CREATED, DESTROYED, FREED, MOVED_TO, RESIZED, SNAPSHOTS, HeapRecords, Touches
 
-__all__ = ["Alloc", "Create", "Destroy", "Exit", "Free", "ReAlloc", "Sight", "Step", "block_steps", "heap_steps"]
+__all__ = ["Alloc", "Create", "Destroy", "Exit", "Free", "ReAlloc", "Shown", "Sight", "Step", "block_steps", "heap_steps"]
 
 Bools: TypeAlias = NDArray[np.bool_]
 Int64s: TypeAlias = NDArray[np.int64]
@@ -17,6 +17,14 @@ Int64s: TypeAlias = NDArray[np.int64]
 @dataclass(frozen=True, slots=True)
 class Sight:
     """The first record of a heap handle that the trace did not see created."""
+
+    row: int
+    heap: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A snapshot of a heap that was there before."""
 
     row: int
     heap: int
@@ -86,7 +94,7 @@ class ReAlloc:
     source: int
 
 
-Step: TypeAlias = Sight | Create | Destroy | Exit | Alloc | Free | ReAlloc
+Step: TypeAlias = Sight | Shown | Create | Destroy | Exit | Alloc | Free | ReAlloc
 
 
 def block_steps(touches: Touches, is_exact: Bools, records: HeapRecords) -> list[Step]:
@@ -120,10 +128,12 @@ def block_steps(touches: Touches, is_exact: Bools, records: HeapRecords) -> list
 
 
 def heap_steps(records: HeapRecords) -> list[Step]:
-    """First sights, creations and destructions of heaps, in no order."""
+    """First sights, snapshots, creations and destructions of heaps, in no order."""
     steps: list[Step] = [
         Sight(int(records.rows[record]), heap.index) for record, heap in records.new_heaps if records.kinds[record] != CREATED
     ]
+    shown = np.flatnonzero(np.isin(records.kinds, SNAPSHOTS))
+    steps += map(Shown, records.rows[shown].tolist(), records.heaps[shown].tolist())
     created, destroyed = records.of(CREATED), records.of(DESTROYED)
     if created.size:
         flags = records.columns["HeapCreate"].numbers("heap_flags")[records.at[created]]

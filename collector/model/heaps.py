@@ -125,14 +125,15 @@ class Heaps:
         exits = self._exits(records, ends, clock)
         is_exact, is_ending, is_new = self._heaps_to_watch(records, exits)
         expects_loss = (self._lives.create_seen[: is_new.size] | is_new) if losses else np.zeros_like(is_new)
-        groups = exact_groups(touches, records, self._places, is_exact, expects_loss)
+        hold = self._clock.ticks_per_second
+        groups = exact_groups(touches, records, self._places, is_exact, expects_loss, ticks=clock.ticks, hold_ticks=hold)
 
         steps = [*heap_steps(records), *block_steps(touches, groups, records), *exits]
         if steps:
             steps.sort(key=attrgetter("row"))  # stable: of one record, first sights stand first and exits last
             exact = ExactReplay(
                 places=self._places, blocks=self._blocks, lives=self._lives, totals=self._totals, losses=losses, changes=changes,
-                clock=clock, hold_ticks=self._clock.ticks_per_second,
+                clock=clock, hold_ticks=hold,
             )  # fmt: skip
             exact.load(touches.places[groups], np.flatnonzero(is_ending))
             exact.run(steps)
