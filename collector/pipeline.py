@@ -205,7 +205,7 @@ class _Import:
         """What is left of each model when the windows are over; a later one may ask an earlier one for what it finished with."""
         yield self.processes.finish()
         yield from self.stacks.finish_parts()
-        yield self.sockets.finish()
+        yield from self.sockets.finish_parts()
         yield from self.heaps.finish_parts()
 
     def join(self) -> None:

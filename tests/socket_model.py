@@ -7,6 +7,7 @@ from collector.decoder import Decoder
 from collector.errors import Problem
 from collector.etlwriter.events import schema_of
 from collector.losses import Losses
+from collector.model.endpoints import KEPT
 from collector.model.processes import Processes
 from collector.model.rows import Rows
 from collector.model.sockets import Sockets
@@ -74,11 +75,13 @@ def model(
     cuts: Iterable[int] = (),
     losses: Losses | None = None,
     pointer_size: int = 8,
+    kept: int = KEPT,
 ) -> Model:
     """Run the model over events in time order; equal times keep the order given.
 
     Args:
         on_cpu: processor of each event, all on processor 0 when left out; of equal times the lower processor comes first.
+        kept: sockets that are over and stay out of the archive.
         cuts: numbers of records before which a new window begins.
     """
     listed = [event for item in events for event in ([item] if isinstance(item, Event) else item)]
@@ -88,7 +91,7 @@ def model(
     header = TraceHeader(CLOCK, pointer_size, 4, "10.0", 19045, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "", "", "", False, False, False, True)
     decoder, processes = Decoder(header=header), Processes(CLOCK)
     stacks = Stacks(processes, CLOCK)
-    sockets = Sockets(processes, stacks, CLOCK, losses or Losses(), header)
+    sockets = Sockets(processes, stacks, CLOCK, losses or Losses(), header, kept=kept)
     providers: list[Any] = []
     everything: Rows = {}
     begins = sorted({0, *(cut for cut in cuts if 0 < cut < len(records))})

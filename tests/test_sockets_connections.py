@@ -286,3 +286,17 @@ def test_ports_used_again_pair_with_the_connection_of_their_time() -> None:
     m = model(afd.opened(at_us=0), afd.bind(at_us=2, enter_exit=EXIT, address=LOCAL), first, second)
 
     assert m.rows("socket", "n", "loopback_peer_n")[1:] == [(2, 3), (3, 2), (4, 5), (5, 4)]
+
+
+def test_documented_ends_mirror_through_the_address_of_the_listener() -> None:
+    m = model(
+        documented.create(at_us=0),
+        documented.bind(at_us=1, address=LOCAL),
+        documented.create(at_us=2, endpoint=0xC000),
+        documented.bind(at_us=3, endpoint=0xC000, address=REMOTE),
+        documented.connect(at_us=4, endpoint=0xC000, address=LOCAL),
+        documented.connect_indicated(at_us=5, address=REMOTE),
+        documented.create(at_us=6, endpoint=0xA000),
+        documented.accepted(at_us=7, endpoint=0xA000, address=REMOTE),
+    )
+    assert peers(m) == [(0xC000, 3), (0xA000, 2)]

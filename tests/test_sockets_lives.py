@@ -194,3 +194,23 @@ def test_names_resolved_by_a_process_are_kept_on_its_endpoint_zero() -> None:
 
 def _tracker(*, at_us: float) -> Event:
     return event("AfdNrtCreate", at_us=at_us, name_resolution_handle=1, process=PROCESS, status=0)
+
+
+def test_late_records_find_their_socket_in_the_archive() -> None:
+    other = ENDPOINT + 0x800
+    events = [
+        *afd.opened(at_us=1, socket_type=2),
+        afd.drop(at_us=5),
+        *afd.closed(at_us=10),
+        *afd.opened(at_us=20, process=OTHER, pid=5000),
+        *afd.opened(at_us=21, endpoint=other),
+        *afd.closed(at_us=30, endpoint=other),
+        afd.drop(at_us=40),
+        afd.data_indication(at_us=41, endpoint=other),
+        *afd.opened(at_us=50, endpoint=other),
+    ]
+    archived, plain = model(events, kept=0), model(events)
+
+    assert archived.tables == plain.tables
+    assert archived.rows("socket", "n", "last_ns", "bytes_indicated") == [(1, 40_000, 0), (2, 21_000, 0), (3, 41_000, 1460), (4, 51_000, 0)]
+    assert archived.one("peer", "socket_n", "dropped") == (1, 2)

@@ -88,6 +88,12 @@ def test_every_record_may_be_a_window_of_its_own(events: list[Event]) -> None:
     assert model(events, cuts=range(len(events))).tables == model(events).tables
 
 
+@given(traces(), st.integers(0, 2))
+@settings(max_examples=60, deadline=None)
+def test_the_archive_of_sockets_changes_nothing(events: list[Event], kept: int) -> None:
+    assert model(events, kept=kept).tables == model(events).tables
+
+
 # ---------------------------------------------------------------------------------------------------- nothing twice, nothing lost
 
 

@@ -75,9 +75,9 @@ class Addresses:
         known = self._by_key
         return [known[key] if key in known else self._learn(key) for key in keys]
 
-    def port(self, n: int) -> int:
-        """Port of an address, -1 where its family has none."""
-        return self._ports[n]
+    def ports(self, numbers: Int64s) -> Int64s:
+        """Ports of addresses, -1 where the family has none; int64, same shape."""
+        return np.array(self._ports, dtype=np.int64)[numbers]
 
     def ip(self, n: int) -> bytes:
         """16 bytes, IPv4 mapped; zeros for families without IP."""

@@ -4,42 +4,55 @@ The kernel uses an endpoint address again within microseconds. A life is (endpoi
 ends are winsock-semantics 3.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from collector.model.afd_table import Event
 from collector.model.owners import Owner, Owners
+from collector.model.socket_archive import SocketArchive
 from collector.model.socket_state import Socket
 
-__all__ = ["Endpoints"]
+__all__ = ["KEPT", "Endpoints"]
+
+KEPT = 10_000
+"""Sockets that are over but kept as objects, as late records may come."""
 
 
 class Endpoints:
     """Finds, opens and ends the sockets of one trace; numbered from 1 in the order of first appearance."""
 
-    def __init__(self, owners: Owners, on_over: Callable[[Socket, Event], None]) -> None:
-        self.all: list[Socket] = []
+    def __init__(self, owners: Owners, on_over: Callable[[Socket, Event], None], *, kept: int = KEPT) -> None:
+        self.all = SocketArchive(owners)
         self.superseded = 0
         self._owners = owners
+        self._kept = kept
         self._on_over = on_over
         self._latest: dict[int, Socket] = {}
         self._older: dict[tuple[int, int], Socket] = {}
+        self._away: dict[int, int] = {}  # endpoints whose latest life is archived, by its number
+        self._away_older: dict[tuple[int, int], int] = {}
+        self._over: deque[Socket] = deque()
 
     def known(self, endpoint: int, process: int) -> Socket | None:
         """The latest life of an endpoint in a process, ended or not."""
-        socket = self._latest.get(endpoint)
+        socket = self.at(endpoint)
         if socket is not None and socket.owner.eprocess == process:
             return socket
-        return self._older.get((endpoint, process))
+        return self._older.get((endpoint, process)) or self._older_from_archive(endpoint, process)
 
     def at(self, endpoint: int) -> Socket | None:
         """The latest life of an endpoint in whatever process."""
-        return self._latest.get(endpoint)
+        socket = self._latest.get(endpoint)
+        if socket is None and endpoint in self._away:
+            socket = self._latest[endpoint] = self.all.bring_back(self._away.pop(endpoint))
+            self._over.append(socket)
+        return socket
 
     def of(self, e: Event) -> Socket:
         """The socket of a record that starts nothing: late ones go to the life that has ended, the first of an endpoint opens one."""
         socket = self._latest.get(e.endpoint)
         if socket is None or socket.owner.eprocess != e.process:
-            socket = self._older.get((e.endpoint, e.process))
+            socket = self.known(e.endpoint, e.process)
             if socket is None:
                 return self._open(e, self._owners.of(e))
         socket.last_ns = e.ns
@@ -112,15 +125,43 @@ class Endpoints:
         socket = Socket(len(self.all) + 1, e, owner)
         if e.type_hint:
             socket.saw_type(e.type_hint)
-        self.all.append(socket)
+        self.all.add(socket)
         before = self._latest.get(e.endpoint)
-        if before is not None and before.owner.eprocess != e.process:
-            if not before.is_over:  # a late record of an older life in another process: it does not end this one
-                self._older[e.endpoint, e.process] = socket
-                return socket
-            self._older[e.endpoint, before.owner.eprocess] = before
+        if before is not None:
+            if before.owner.eprocess != e.process:
+                if not before.is_over:  # a late record of an older life in another process: it does not end this one
+                    self._older[e.endpoint, e.process] = socket
+                    return socket
+                self._older[e.endpoint, before.owner.eprocess] = before
+        elif e.endpoint in self._away:
+            n = self._away.pop(e.endpoint)
+            self._away_older[e.endpoint, self.all.process_of(n)] = n
         self._latest[e.endpoint] = socket
         return socket
+
+    def _older_from_archive(self, endpoint: int, process: int) -> Socket | None:
+        n = self._away_older.pop((endpoint, process), None)
+        if n is None:
+            return None
+        socket = self._older[endpoint, process] = self.all.bring_back(n)
+        self._over.append(socket)
+        return socket
+
+    def _put_away(self) -> None:
+        """Archive the socket that has been over for longest."""
+        socket = self._over.popleft()
+        if socket.open:
+            self._over.append(socket)
+            return
+        self.all.put_away(socket)
+        if self._latest.get(socket.endpoint) is socket:
+            del self._latest[socket.endpoint]
+            self._away[socket.endpoint] = socket.n
+            return
+        key = socket.endpoint, socket.owner.eprocess
+        if self._older.get(key) is socket:
+            del self._older[key]
+            self._away_older[key] = socket.n
 
     def _supersede(self, socket: Socket, e: Event) -> None:
         self.superseded += 1
@@ -132,3 +173,6 @@ class Endpoints:
             socket.end = how
             socket.over_ticks, socket.over_ns, socket.over_cpu = e.ticks, e.ns, e.cpu
             self._on_over(socket, e)
+            self._over.append(socket)
+            if len(self._over) > self._kept:
+                self._put_away()

@@ -4,6 +4,7 @@ Posting, outcomes and ends are winsock-semantics 4, bytes 10. A row is handed on
 """
 
 from collections import deque
+from collections.abc import Iterable
 
 from collector.afdcodes import STATUS_CANCELLED, STATUS_PENDING, STATUS_WOULD_BLOCK, fails_at_entry, is_error
 from collector.model.afd_table import USER_SPACE, Event
@@ -145,7 +146,7 @@ class Operations:
         if len(self._closed) > _MAX_CLOSED:
             self._settle(self._closed.popleft())
 
-    def finish(self, sockets: list[Socket], last_ticks: int, ended_ns: dict[int, int]) -> None:
+    def finish(self, sockets: Iterable[Socket], last_ticks: int, ended_ns: dict[int, int]) -> None:
         """The trace is over. `ended_ns` has the end of the process of each owner that ended, by owner number."""
         self._overlaps.settle()
         for socket in sockets:

@@ -1,6 +1,6 @@
 """What limits the answers of the socket model: each gap as a problem with its effect and what to do about it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from collector.errors import Problem, ProblemKind, Severity
 from collector.model.endpoints import Endpoints
@@ -18,6 +18,7 @@ __all__ = [
     "SOCKETS_WITHOUT_CREATE",
     "UNKNOWN_OWNERS",
     "UNMATCHED_COMPLETIONS",
+    "SocketCounts",
     "socket_problems",
 ]
 
@@ -93,24 +94,37 @@ _USES = (
 )
 
 
+class SocketCounts:
+    """What must be counted over all sockets, one by one."""
+
+    def __init__(self, owners: Owners) -> None:
+        self._unknown = {owner.n for owner in owners.all if owner.process_n is None}
+        self.without_owner = 0
+        self.without_create = 0
+
+    def add(self, socket: Socket) -> None:
+        """One socket."""
+        self.without_owner += socket.owner.n in self._unknown
+        self.without_create += not socket.create_seen and socket.endpoint != 0
+
+
 def socket_problems(
-    sockets: Sequence[Socket], owners: Owners, operations: Operations, endpoints: Endpoints, overlaps: Overlaps, ids: Mapping[int, int]
+    count: SocketCounts, owners: Owners, operations: Operations, endpoints: Endpoints, overlaps: Overlaps, ids: Mapping[int, int]
 ) -> list[Problem]:
     """The problems of one trace, once all is known.
 
     Args:
         ids: how many records of each event id were met.
     """
-    unknown = {owner.n for owner in owners.all if owner.process_n is None}
     counts = (
-        (UNKNOWN_OWNERS, sum(1 for s in sockets if s.owner.n in unknown)),
+        (UNKNOWN_OWNERS, count.without_owner),
         (INFERRED_OWNERS, sum(1 for o in owners.all if o.pid_source in ("location", "header"))),
         (CONTRADICTED_OWNERS, sum(o.contradictions for o in owners.all)),
-        (SOCKETS_WITHOUT_CREATE, sum(1 for s in sockets if not s.create_seen and s.endpoint)),
+        (SOCKETS_WITHOUT_CREATE, count.without_create),
         (SOCKETS_SUPERSEDED, endpoints.superseded),
         (OVERLAPS_CAPPED, sum(overlaps.uncounted.values())),
     )
-    problems = [Problem(kind, count) for kind, count in counts if count]
+    problems = [Problem(kind, number) for kind, number in counts if number]
     if operations.unmatched:
         problems.append(Problem(UNMATCHED_COMPLETIONS, operations.unmatched, operations.first_unmatched, operations.last_unmatched))
     return problems + _absent(ids)

@@ -4,7 +4,7 @@ Each event id has one method here; what the records mean is in the modules besid
 with `matching` and `overlaps` (requests), `connections` (connects, accepts, listeners), `aborts`, `polls`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from collector.afdcodes import SO_RCVBUF, EnterExit, fails_at_entry, is_error
 from collector.clock import Clock
@@ -14,8 +14,8 @@ from collector.model.aborts import abort_row
 from collector.model.addresses import Addresses
 from collector.model.afd_table import Event, afd_counts, afd_events
 from collector.model.connections import Connections
-from collector.model.endpoints import Endpoints
-from collector.model.loopback import loopback_pairs
+from collector.model.endpoints import KEPT, Endpoints
+from collector.model.loopback import Loopback
 from collector.model.operations import Operations
 from collector.model.overlaps import Overlaps
 from collector.model.owners import Owners
@@ -23,7 +23,7 @@ from collector.model.polls import Polls
 from collector.model.processes import Processes
 from collector.model.row_sink import RowSink
 from collector.model.rows import Rows
-from collector.model.socket_problems import socket_problems
+from collector.model.socket_problems import SocketCounts, socket_problems
 from collector.model.socket_rows import drop_row, event_row, option_row, peer_rows, skipped_row, socket_row
 from collector.model.socket_state import DGRAM, Kind, Socket
 from collector.model.stacks import Stacks
@@ -56,16 +56,19 @@ _FAILURES = {
 _DATAGRAMS_ONLY = frozenset({20, 21, 22, 26, 27, 28, 33, 34, 38, 39})
 _WITHOUT_POST = 25
 _CLEANUP = 1002
+_SOCKETS_AT_ONCE = 10_000
 
 
 class Sockets:
     """The socket model of one trace.
 
-    Costs 5 µs a record. Memory: what is open, and one object a socket until the end, since owners and the other ends of local
-    connections may be known only then.
+    Costs 4 µs a record (bench/sockets.py). Memory: what is open, and 250 bytes a socket until the end, since owners and the other ends
+    of local connections may be known only then. `kept` sockets that are over stay at hand for late records, older ones in an archive.
     """
 
-    def __init__(self, processes: Processes, stacks: Stacks, clock: Clock, losses: Losses, header: TraceHeader) -> None:
+    def __init__(
+        self, processes: Processes, stacks: Stacks, clock: Clock, losses: Losses, header: TraceHeader, *, kept: int = KEPT
+    ) -> None:
         self.problems: list[Problem] = []
         self._stacks = stacks
         self._clock = clock
@@ -76,7 +79,7 @@ class Sockets:
         self._owners = Owners(processes)
         self._overlaps = Overlaps(losses)
         self._operations = Operations(self._sink, self._overlaps)
-        self._endpoints = Endpoints(self._owners, self._over)
+        self._endpoints = Endpoints(self._owners, self._over, kept=kept)
         self._connections = Connections(self._sink, self._endpoints, self._operations)
         self._polls = Polls(self._sink, self._owners)
         self._rio_sockets: dict[int, Socket] = {}
@@ -102,23 +105,39 @@ class Sockets:
         return self._take()
 
     def finish(self) -> Rows:
-        """Rows of what is still open, of the sockets and of their owners; then `problems` is complete."""
-        owner_rows = self._owners.finish()
+        """All that `finish_parts` gives, at once."""
+        everything: Rows = {}
+        for rows in self.finish_parts():
+            for table, found in rows.items():
+                everything.setdefault(table, []).extend(found)
+        return everything
+
+    def finish_parts(self) -> Iterator[Rows]:
+        """Rows of what is still open, of the sockets and of their owners, in pieces; behind the last one `problems` is complete."""
+        for row in self._owners.finish():
+            self._sink.put("owner", row)
         ends = {o.n: end.ns for o in self._owners.all if (end := self._owners.end_of(o)) is not None}
-        sockets = [s for s in self._endpoints.all if not s.is_void]
-        self._operations.finish(sockets, self._last_ticks, ends)
+        self._operations.finish(self._endpoints.all.in_memory(), self._last_ticks, ends)
         self._polls.finish()
-        peers = loopback_pairs(self._endpoints.all, self._addresses)
-        for socket in sockets:
+        for row in self._overlaps.finish():
+            self._sink.put("overlap", row)
+        yield self._take()
+        loopback = Loopback(self._addresses)
+        for socket in self._endpoints.all:
+            loopback.add(socket)
+        peers = loopback.pairs()
+        count = SocketCounts(self._owners)
+        for i, socket in enumerate(self._endpoints.all, 1):
+            if socket.is_void:
+                continue
+            count.add(socket)
             self._sink.put("socket", socket_row(socket, _end(socket, ends), peers.get(socket.n)))
             for row in peer_rows(socket):
                 self._sink.put("peer", row)
-        for row in owner_rows:
-            self._sink.put("owner", row)
-        for row in self._overlaps.finish():
-            self._sink.put("overlap", row)
-        self.problems = socket_problems(sockets, self._owners, self._operations, self._endpoints, self._overlaps, self._ids)
-        return self._take()
+            if i % _SOCKETS_AT_ONCE == 0:
+                yield self._take()
+        self.problems = socket_problems(count, self._owners, self._operations, self._endpoints, self._overlaps, self._ids)
+        yield self._take()
 
     def _take(self) -> Rows:
         rows = self._sink.take()
