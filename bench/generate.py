@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -51,7 +52,16 @@ def write_trace(path: Path, mix: Mix, events: int) -> Counter[str]:
         if mix.has_stacks:
             _write_stacks(writer, start + places * STEP_TICKS, counts)
         writer.close()
+        _say_saved_offset(out)
     return counts
+
+
+def _say_saved_offset(out: BinaryIO) -> None:
+    """Let SavedOffset of the header buffer say where its data ends, as some recorders do: etl-parser reads no file without it."""
+    out.seek(0x30)
+    filled = out.read(4)
+    out.seek(4)
+    out.write(filled)
 
 
 def _write_start(writer: EtlWriter, counts: Counter[str]) -> None:

@@ -185,6 +185,7 @@ _ADDRESSES = 20_000
 def _socket_piece(step: _Step, places: Int64s, member: Int64s, endpoint: Int64s, life: Int64s) -> Known:
     """Records of one step of several sockets."""
     pid = np.array(PIDS, np.int64)[member % len(PIDS)]
+    buffer = {"user": _USER + member * 0x4000, "kernel": _KERNEL - (1 << 64) + (3 << 33) + life % (1 << 20) * 0x100}.get(step.buffer, 0)
     columns: dict[str, ArrayLike] = {
         "enter_exit": step.enter_exit,
         "location": step.location,
@@ -192,9 +193,7 @@ def _socket_piece(step: _Step, places: Int64s, member: Int64s, endpoint: Int64s,
         "endpoint": endpoint,
         "process_id": pid,
         "buffer_count": 1,
-        "buffer": {"user": _USER + member * 0x4000, "kernel": _KERNEL - (1 << 64) + (3 << 33) + life % (1 << 20) * 0x100}.get(
-            step.buffer, 0
-        ),
+        "buffer": buffer,
         "buffer_length": step.length,
         "status": step.status,
         **step.more,
