@@ -5,8 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.etlwriter import Record
+from collector.etlwriter.items import Item, stack_trace
+from collector.etlwriter.items import stack_key as key_item
+from collector.model.stack_inside import LATE_USER_PART
 from collector.model.stack_pieces import KERNEL_64, PieceKind, Pieces
+from collector.raw import HeaderKind
 from collector.schema import Ragged
+from tests.build import Event, Trace, afd, system
+from tests.build.events import ticks_at
+from tests.build.imported import Imported, ImportTrace
 from tests.heap_model import HEAP, PID, TID, Ran, Rec, alloc, define, free, realloc, run, stack, stack_key
 
 A, B, C, D = 0x1A_1000, 0x1A_2000, 0x1A_3000, 0x1A_4000
@@ -323,3 +331,55 @@ def test_the_border_of_the_kernel() -> None:
     below, at = pieces.intern(rows, np.full(2, 8, dtype=np.uint8)).tolist()
 
     assert [set(pieces.parts(piece)) for piece in (below, at)] == [{PieceKind.USER}, {PieceKind.KERNEL}]
+
+
+# ---------------------------------------------------------------------------------------------------- stacks inside records
+
+
+def stacks_of(db: Imported) -> list[tuple[object, ...]]:
+    """Frames and completeness of the stack of each operation."""
+    frames: dict[str, list[int]] = {}
+    for hashed, address in db.rows("select stack, address from v_stacks order by stack, frame"):
+        frames.setdefault(hashed, []).append(int(address, 16))
+    complete = dict(db.rows("select hash, is_complete from stack"))
+    return [
+        (None,) if stack is None else (tuple(frames.get(stack, ())), bool(complete[stack]))
+        for (stack,) in db.rows("select stack from v_operations order by posted_ns")
+    ]
+
+
+def with_items(sent: Event, *items: Item) -> Event:
+    return sent.with_header({"items": items})
+
+
+def test_a_socket_event_carries_its_stack_inside(import_trace: ImportTrace) -> None:
+    db = import_trace(
+        Trace().cpu(0, afd.opened(at_us=0), afd.send(at_us=10, stack=IN_KERNEL + USER), afd.send(at_us=20), afd.send(at_us=30, stack=OTHER))
+    )
+
+    assert stacks_of(db) == [(IN_KERNEL + USER, True), (None,), (OTHER, True)]
+
+
+def test_its_user_part_may_come_in_a_record_of_its_own(import_trace: ImportTrace) -> None:
+    late = Record(
+        kind=HeaderKind.EVENT64, ticks=ticks_at(15, Trace().clock), provider=LATE_USER_PART[0], event_id=LATE_USER_PART[1], opcode=24,
+        items=(stack_trace(USER, match_id=77),),
+    )  # fmt: skip
+    started = with_items(afd.send(at_us=10), stack_trace(IN_KERNEL, match_id=77))
+    unfinished = with_items(afd.send(at_us=20), stack_trace(IN_KERNEL, match_id=78))
+
+    db = import_trace(Trace().cpu(0, afd.opened(at_us=0), started, late, unfinished))
+
+    assert stacks_of(db) == [(IN_KERNEL + USER, True), (IN_KERNEL, False)]
+
+
+def test_a_stack_inside_may_be_a_key(import_trace: ImportTrace) -> None:
+    keyed = [with_items(afd.send(at_us=at_us), key_item(KEY)) for at_us in (10, 30)]
+    db = import_trace(
+        Trace().cpu(
+            0, afd.opened(at_us=0), keyed, system.key_definition(at_us=20, key=KEY, frames=USER),
+            system.key_definition(at_us=40, key=KEY, frames=OTHER),
+        )
+    )  # fmt: skip
+
+    assert stacks_of(db) == [(USER, True), (OTHER, True)]

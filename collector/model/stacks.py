@@ -7,17 +7,16 @@ told as late as at the end of the trace, so the table `stack_ref` resolves the n
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import TypeAlias
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collector.clock import Clock
 from collector.errors import Problem, ProblemKind, Severity
-from collector.extended import find_items, stack_keys, stacks
 from collector.model.processes import Processes
 from collector.model.rows import Rows, signed
 from collector.model.stack_contexts import Contexts, FrameTable
+from collector.model.stack_inside import InsideStacks
 from collector.model.stack_matching import Expected, Matcher, StackRecords, names_a_record, who_of
 from collector.model.stack_pieces import KERNEL_32, KERNEL_64, PieceKind, Pieces
 from collector.model.waiting import Waiting
@@ -34,15 +33,11 @@ HASH_DIGITS = 16
 USUAL_KINDS = frozenset({0, 2, 3})
 """Heap records that sessions usually ask stacks for: allocations, reallocations, creations (numbers of heap_records)."""
 
-LATE_USER_PART = (UUID("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2"), 18)
-"""Microsoft-Windows-Kernel-EventTracing, and the event that brings the user part of a stack whose item has a match number."""
-
 _REFERENCES = {"StackWalk": PieceKind.ANY, "StackKeyKernel": PieceKind.KERNEL, "StackKeyUser": PieceKind.USER}
 _DEFINITIONS = ("StackKeyCreate", "StackKeyDelete", "StackKeyRundown")
 _MAX_WAITING = 500_000
 _ROWS_AT_ONCE = 1 << 14
 _NEVER, _FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_NO_DEFINITIONS = (np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 UNMATCHED_STACKS = ProblemKind(
     "unmatched_stacks",
@@ -71,13 +66,13 @@ class Stacks:
         self._processes, self._clock = processes, clock
         self._hold = clock.ticks_per_second
         self._pieces, self._contexts, self._matcher = Pieces(), Contexts(), Matcher(USUAL_KINDS)
+        self._inside = InsideStacks(self._pieces)
+        self._key_pieces: Int64s = np.zeros(0, dtype=np.int64)
         self._expected = Waiting(5)
         self._recent = Waiting(2)
         self._records: list[StackRecords] = []
         self._settled: tuple[Int64s, Int64s] = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._refs: dict[tuple[int, ...], int] = {}
-        self._late: dict[int, int] = {}
-        self._waiting_items: dict[int, int] = {}
         self._unmatched = 0
         self._first_unmatched: int | None = None
         self._last_unmatched: int | None = None
@@ -91,7 +86,7 @@ class Stacks:
         """Take in the stack records of a window; hands on no rows, as all are written at the end."""
         raw = batch.raw
         self._contexts.advance(batch)
-        self._take_late_parts(batch)
+        self._inside.advance(batch)
         records = self._take_in(batch)
         is_in_time = (records.ticks - records.event_ticks <= self._hold) & (records.event_ticks > self.settled_ticks)
         self._report(records.only(~is_in_time))
@@ -135,27 +130,11 @@ class Stacks:
         """The stack inside each record of the window advanced last, for events that we read; int64, shape (n,), -1 for none."""
         raw = batch.raw
         found = np.full(len(raw), -1, dtype=np.int64)
-        items = find_items(raw, np.flatnonzero(batch.known & (raw.extended >= 0)))
-        if not items.rows.size:
-            return found
-        inside = stacks(raw, items)
-        key_rows, key_matches, keys = stack_keys(raw, items)
-        uses = keys, raw.ticks[key_rows], np.full(keys.size, PieceKind.ANY, dtype=np.int64)
-        rows = np.concatenate([inside.rows, key_rows])
-        pieces = np.concatenate(
-            [self._pieces.intern(inside.frames, raw.pointer_size[inside.rows]), self._pieces.define(*_NO_DEFINITIONS, uses)]
-        )
-        match_ids = np.concatenate([inside.match_ids, key_matches])
-        late = np.flatnonzero(match_ids)
-        parts = np.array([self._late_part(match_id) for match_id in match_ids[late].tolist()], dtype=np.int64)
-        rows = np.concatenate([rows, rows[late]])
+        rows, pieces = self._inside.parts(self._key_pieces)
         if not rows.size:
             return found
-        order = np.argsort(rows, kind="stable")
-        rows, pieces = rows[order], np.concatenate([pieces, parts])[order]
         own = np.unique(rows)
-        pids = raw.pid[own]
-        contexts = self._contexts.of(batch, own, pids, np.full(own.size, -1, dtype=np.int64))
+        contexts = self._contexts.of(batch, own, raw.pid[own], np.full(own.size, -1, dtype=np.int64))
         found[own] = self._refs_for(np.searchsorted(own, rows), pieces, contexts, set())
         return found
 
@@ -170,9 +149,7 @@ class Stacks:
     def finish_parts(self) -> Iterator[Rows]:
         """As `finish`, in pieces of bounded size; after `Processes.finish`, as the rundown at the end names images."""
         self._settle(_FOREVER)
-        for match_id, placeholder in self._waiting_items.items():
-            if match_id in self._late:
-                self._pieces.resolve(placeholder, self._late[match_id])
+        self._inside.finish()
         yield from self._rows()
         if self._unmatched:
             self.problems.append(Problem(UNMATCHED_STACKS, self._unmatched, self._first_unmatched, self._last_unmatched))
@@ -193,12 +170,13 @@ class Stacks:
         )
         keyed = [c for name in ("StackKeyKernel", "StackKeyUser") if (c := batch.get(name)) is not None]
         use_rows, (use_keys, use_kinds) = _by_row(
-            [c.rows for c in keyed],
-            [c.numbers("stack_key").astype(np.uint64) for c in keyed],
-            [np.full(len(c), _REFERENCES[c.name], dtype=np.int64) for c in keyed],
+            [*(c.rows for c in keyed), self._inside.key_rows],
+            [*(c.numbers("stack_key").astype(np.uint64) for c in keyed), self._inside.keys],
+            [*(np.full(len(c), _REFERENCES[c.name], dtype=np.int64) for c in keyed), np.full(self._inside.keys.size, PieceKind.ANY)],
         )
         uses = use_keys.astype(np.uint64), raw.ticks[use_rows], use_kinds.astype(np.int64)
         used = self._pieces.define(keys.astype(np.uint64), raw.ticks[rows], pieces.astype(np.int64), is_created.astype(np.bool_), uses)
+        self._key_pieces = used[use_kinds == PieceKind.ANY]
         walked = batch.get("StackWalk")
         referring = [*keyed, *([walked] if walked is not None else [])]
         piece_of = np.full(len(raw), -1, dtype=np.int64)
@@ -210,23 +188,6 @@ class Stacks:
             *[[c.numbers(name) for c in referring] for name in ("event_time_stamp", "stack_process", "stack_thread")],
         )
         return StackRecords(ticks.astype(np.int64), who_of(pids.astype(np.int64), tids.astype(np.int64)), piece_of[at], raw.ticks[at])
-
-    def _take_late_parts(self, batch: DecodedBatch) -> None:
-        """User parts of stacks inside records, which come in records of their own."""
-        raw = batch.raw
-        provider, event = LATE_USER_PART
-        if provider not in raw.providers:
-            return
-        rows = np.flatnonzero((raw.provider == raw.providers.index(provider)) & (raw.event_id == event) & (raw.extended >= 0))
-        inside = stacks(raw, find_items(raw, rows))
-        pieces = self._pieces.intern(inside.frames, raw.pointer_size[inside.rows])
-        self._late |= zip(inside.match_ids.tolist(), pieces.tolist(), strict=True)
-
-    def _late_part(self, match_id: int) -> int:
-        piece = self._waiting_items.get(match_id)
-        if piece is None:
-            piece = self._waiting_items[match_id] = self._pieces.placeholder(PieceKind.USER)
-        return piece
 
     # ------------------------------------------------------------------------------------------------ matching
 
@@ -352,7 +313,7 @@ def _by_row(rows: list[Int64s], *columns: list[NDArray[np.generic]]) -> tuple[In
     if not rows:
         return np.zeros(0, dtype=np.int64), [np.zeros(0, dtype=np.int64) for _ in columns]
     joined = np.concatenate(rows)
-    order = np.argsort(joined)
+    order = np.argsort(joined, kind="stable")
     return joined[order], [np.concatenate(column)[order] for column in columns]
 
 
