@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Connection
 
 from app.queries.heap_timeline import MAX_STEPS, HeapScope, heap_timeline
-from app.queries.heap_window import lifetime_classes, size_classes, window_classes
+from app.queries.heap_window import heap_window
 from tests.build import EXIT, Trace, afd, heap, system
 from tests.build.answers import as_json, figure_in, text_of
 from tests.build.database import BUILT_KEY, built_database
@@ -283,7 +283,7 @@ def scope_of(story: Imported, pid: int) -> HeapScope:
 @pytest.mark.shared
 def test_windows_of_the_story_are_exact(story: Imported, story_db: Connection, expected: dict[str, Any]) -> None:
     for window in expected["windows"]:
-        classes = window_classes(story_db, scope_of(story, window["pid"]), window["t0_ns"], window["t1_ns"])
+        classes = heap_window(story_db, scope_of(story, window["pid"]), window["t0_ns"], window["t1_ns"], stacks=5).classes
         assert {
             "AIFO": (classes.stayed, classes.stayed_bytes),
             "AIFI": (classes.passed, classes.passed_bytes),
@@ -308,10 +308,11 @@ def test_classes_of_the_story_are_exact(story: Imported, story_db: Connection, e
     sizes: dict[str, int] = {}
     lifetimes: dict[int, int] = {}
     for pid in expected["counters"]:
-        for row in size_classes(story_db, scope_of(story, int(pid)), 0, 61 * SECOND):
+        window = heap_window(story_db, scope_of(story, int(pid)), 0, 61 * SECOND, stacks=5)
+        for row in window.sizes:
             name = f"<={row.high}"
             sizes[name] = sizes.get(name, 0) + row.blocks
-        for row in lifetime_classes(story_db, scope_of(story, int(pid)), 0, 61 * SECOND):
+        for row in window.lifetimes:
             lifetimes[row.low] = lifetimes.get(row.low, 0) + row.blocks
 
     assert sizes == expected["size_classes"]

@@ -9,7 +9,17 @@ from sqlalchemy.sql.elements import ColumnElement
 from app.queries.resolution import LEVELS, LONG_NS, level_for
 from collector.store.tables import TRACE
 
-__all__ = ["MAX_STEPS", "HeapBucket", "HeapScope", "HeapStep", "HeapTimeline", "ended_between", "heap_timeline", "live_at_end"]
+__all__ = [
+    "MAX_STEPS",
+    "HeapBucket",
+    "HeapScope",
+    "HeapStep",
+    "HeapTimeline",
+    "ended_between",
+    "heap_timeline",
+    "live_at_end",
+    "live_before",
+]
 
 _rollup = TRACE.tables["heap_rollup"]
 _allocation = TRACE.tables["allocation"]
@@ -82,11 +92,8 @@ def heap_timeline(db: Connection, scope: HeapScope, from_ns: int, to_ns: int) ->
     before = _before(db, scope, level, from_ns >> level)
     steps = None
     if changes <= MAX_STEPS:
-        border = from_ns >> LEVELS[0] << LEVELS[0]
-        exact = _steps(db, scope, border, to_ns, _before(db, scope, LEVELS[0], from_ns >> LEVELS[0]))
-        started = [step for step in exact if step.t_ns < from_ns]
-        before = (started[-1].bytes, started[-1].count) if started else _before(db, scope, LEVELS[0], from_ns >> LEVELS[0])
-        steps = tuple(step for step in exact if step.t_ns >= from_ns)
+        before = live_before(db, scope, from_ns)
+        steps = tuple(_steps(db, scope, from_ns, to_ns, before))
     return HeapTimeline(
         from_ns=from_ns,
         to_ns=to_ns,
@@ -97,6 +104,14 @@ def heap_timeline(db: Connection, scope: HeapScope, from_ns: int, to_ns: int) ->
         buckets=tuple(buckets),
         peak=_peak(before, from_ns, steps, buckets),
     )
+
+
+def live_before(db: Connection, scope: HeapScope, ns: int) -> tuple[int, int]:
+    """Live bytes and count just before a moment: what changes at it is left out."""
+    border = ns >> LEVELS[0] << LEVELS[0]
+    live = _before(db, scope, LEVELS[0], ns >> LEVELS[0])
+    steps = _steps(db, scope, border, ns - 1, live) if border < ns else []
+    return (steps[-1].bytes, steps[-1].count) if steps else live
 
 
 def live_at_end(db: Connection, scope: HeapScope) -> tuple[int, int]:

@@ -1,33 +1,27 @@
 """What a process did with its heap between two times: what came and stayed, what came and went, by stack, by size, by lifetime."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, func, literal_column, or_, select
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, and_, func, literal_column, or_, select
 from sqlalchemy.sql.elements import ColumnElement
 
-from app.queries.heap_timeline import HeapScope
+from app.queries.heap_timeline import HeapScope, live_before
 from app.queries.resolution import LONG_NS
 from app.queries.stacks import callers_of
 from collector.store.tables import TRACE
 from collector.words import END_REASONS, ORIGINS
 
-__all__ = [
-    "LIFETIMES",
-    "SIZES",
-    "ClassRow",
-    "HeldByStack",
-    "WindowClasses",
-    "held_by_stack_between",
-    "lifetime_classes",
-    "size_classes",
-    "window_classes",
-]
+__all__ = ["LIFETIMES", "SIZES", "ClassRow", "HeapWindow", "HeldByStack", "WindowClasses", "heap_window"]
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _allocation = TRACE.tables["allocation"]
 _resize = TRACE.tables["resize"]
-_rollup = TRACE.tables["heap_rollup"]
 _ref = TRACE.tables["stack_ref"]
 _stack = TRACE.tables["stack"]
 
@@ -39,8 +33,8 @@ LIFETIMES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_0
 
 _ADOPTED = ORIGINS.index("adopted")
 _LIFETIME_ENDS = [END_REASONS.index(word) for word in ("freed", "realloc_moved", "heap_destroyed")]
-
-Block = ColumnElement[Any]
+_NEVER = (1 << 63) - 1
+_CHUNK = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,159 +82,256 @@ class ClassRow:
     held_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class HeapWindow:
+    """What happened in a window. `stacks` are those that hold the most, `stacks_number` how many hold anything.
+
+    `sizes` class the blocks that began in it by their size at the start, `lifetimes` those of them that were freed, moved or destroyed
+    with their heap by how long they lived.
+    """
+
+    classes: WindowClasses
+    stacks: tuple[HeldByStack, ...]
+    stacks_number: int
+    sizes: tuple[ClassRow, ...]
+    lifetimes: tuple[ClassRow, ...]
+
+
+def heap_window(db: Connection, scope: HeapScope, t0: int, t1: int, *, stacks: int) -> HeapWindow:
+    """The blocks of [t0, t1), read once: 2 µs a block that began in it, in bounded memory; `stacks` is how many stacks to give."""
+    found = _Scan(t1)
+    for chunk in _began(db, scope, t0, t1):
+        found.add(chunk)
+    mine = _mine(scope)
+    regrown = _resized_later(db, mine, t0, t1)
+    found.held_bytes_by_ref(regrown)
+    released = _released(db, mine, t0, t1)
+    live = live_before(db, scope, t1)
+    stayed_bytes = found.stayed[1] + sum(regrown.values())
+    classes = WindowClasses(
+        stayed=found.stayed[0],
+        stayed_bytes=stayed_bytes,
+        passed=found.passed[0],
+        passed_bytes=found.passed[1],
+        released=released[0] + found.adopted_over[0],
+        released_bytes=released[1] + found.adopted_over[1],
+        steady=live[1] - found.stayed[0],
+        steady_bytes=live[0] - stayed_bytes,
+    )
+    held, number = _by_stack(db, found.by_ref, stacks)
+    return HeapWindow(
+        classes=classes,
+        stacks=tuple(held),
+        stacks_number=number,
+        sizes=_class_rows(found.sizes, SIZES, closed=True),
+        lifetimes=_class_rows(found.lifetimes, LIFETIMES, closed=False),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- the blocks that began in it
+
+
 def _mine(scope: HeapScope) -> list[ColumnElement[bool]]:
     a = _allocation.c
     return [a.trace_id == 1, a.process_n == scope.process_n] + ([a.heap_n == scope.n] if scope.word == "heap" else [])
 
 
-def _began(t0: int, t1: int) -> tuple[ColumnElement[bool], ...]:
-    """Blocks whose start is known and in [t0, t1)."""
+_REF, _FIRST, _END, _SIZE, _OPENED, _ORIGIN, _REASON, _TRUST = range(8)
+
+
+def _began(db: Connection, scope: HeapScope, t0: int, t1: int) -> Iterator[Int64s]:
+    """Blocks first seen in [t0, t1), as columns of int64, shape (8, n); no stack and no reason are -1, no end is _NEVER."""
     a = _allocation.c
-    return (a.first_ns >= t0, a.first_ns < t1, a.origin != _ADOPTED)
+    columns = (
+        func.coalesce(a.owner_stack_ref, -1),
+        a.first_ns,
+        func.coalesce(a.end_ns, _NEVER),
+        a.size,
+        a.size_at_open,
+        a.origin,
+        func.coalesce(a.end_reason, -1),
+        func.coalesce(a.trust, 0),
+    )
+    result = db.execute(select(*columns).where(*_mine(scope), a.first_ns >= t0, a.first_ns < t1))
+    assert result.cursor is not None
+    # Straight from the driver: rows of a million blocks need no names (5 µs a row with them, 2 without).
+    while rows := result.cursor.fetchmany(_CHUNK):
+        yield np.array(rows, dtype=np.int64).T
+    result.close()
 
 
-def window_classes(db: Connection, scope: HeapScope, t0: int, t1: int) -> WindowClasses:
-    """Blocks that live at some time in [t0, t1), by class."""
-    a, mine = _allocation.c, _mine(scope)
-    ended = case((a.end_ns < t1, 1), else_=0)
-    stayed = passed = (0, 0)
-    rows = db.execute(select(ended.label("ended"), func.count(), func.sum(a.size)).where(*mine, *_began(t0, t1)).group_by(ended))
-    for is_over, count, size in rows:
-        if is_over:
-            passed = (count, size)
-        else:
-            stayed = (count, size)
-    released = _released(db, mine, t0, t1)
-    steady = _steady(db, mine, t0, t1)
-    later = _resized_later(db, mine, t1, and_(*_began(t0, t1), or_(a.end_ns.is_(None), a.end_ns >= t1)))
-    later_steady = _resized_later(db, mine, t1, and_(_is_old(t0), a.first_ns < t1, or_(a.end_ns.is_(None), a.end_ns >= t1)))
-    return WindowClasses(stayed[0], stayed[1] + later, passed[0], passed[1], released[0], released[1], steady[0], steady[1] + later_steady)
+@dataclass
+class _Group:
+    """Sums of the blocks of one stack reference."""
+
+    allocated: int = 0
+    allocated_bytes: int = 0
+    held: int = 0
+    held_bytes: int = 0
+    first_ns: int = _NEVER
+    last_ns: int = -_NEVER
+    is_suspect: bool = False
+
+    def add(self, other: "_Group") -> None:
+        self.allocated += other.allocated
+        self.allocated_bytes += other.allocated_bytes
+        self.held += other.held
+        self.held_bytes += other.held_bytes
+        self.first_ns, self.last_ns = min(self.first_ns, other.first_ns), max(self.last_ns, other.last_ns)
+        self.is_suspect = self.is_suspect or other.is_suspect
 
 
-def _is_old(t0: int) -> ColumnElement[bool]:
-    """Blocks that began before a time, or that were adopted: their start is unknown."""
-    a = _allocation.c
-    return or_(a.first_ns < t0, a.origin == _ADOPTED)
+@dataclass
+class _Scan:
+    """Sums over the blocks that began in a window which ends at `t1`."""
+
+    t1: int
+    stayed: tuple[int, int] = (0, 0)
+    passed: tuple[int, int] = (0, 0)
+    adopted_over: tuple[int, int] = (0, 0)
+    by_ref: dict[int, _Group] = field(default_factory=dict)
+    sizes: Int64s = field(default_factory=lambda: np.zeros((4, len(SIZES) + 1), dtype=np.int64))
+    """Blocks, bytes, held blocks, held bytes by class."""
+    lifetimes: Int64s = field(default_factory=lambda: np.zeros((4, len(LIFETIMES) + 1), dtype=np.int64))
+
+    def add(self, chunk: Int64s) -> None:
+        adopted = chunk[_ORIGIN] == _ADOPTED  # older than the window, only seen here for the first time
+        over = chunk[_END] < self.t1
+        self.adopted_over = _plus(self.adopted_over, chunk[_SIZE], adopted & over)
+        chunk, over = chunk[:, ~adopted], over[~adopted]
+        held = ~over
+        self.stayed = _plus(self.stayed, chunk[_SIZE], held)
+        self.passed = _plus(self.passed, chunk[_SIZE], over)
+        _count(self.sizes, np.searchsorted(SIZES, chunk[_OPENED], side="left"), chunk, held)
+        ended = np.isin(chunk[_REASON], _LIFETIME_ENDS)
+        lived = chunk[_END, ended] - chunk[_FIRST, ended]
+        _count(self.lifetimes, np.searchsorted(LIFETIMES, lived, side="right"), chunk[:, ended], held[ended])
+        self._add_stacks(chunk, held)
+
+    def _add_stacks(self, chunk: Int64s, held: Bools) -> None:
+        refs, place = np.unique(chunk[_REF], return_inverse=True)
+        number = refs.size
+        first, last = np.full(number, _NEVER), np.full(number, -_NEVER)
+        np.minimum.at(first, place, chunk[_FIRST])
+        np.maximum.at(last, place, chunk[_FIRST])
+        sums = [_sums(place, values, number) for values in (np.ones_like(place), chunk[_OPENED], held, chunk[_SIZE] * held)]
+        suspect = _sums(place, held & (chunk[_TRUST] == 1), number) > 0
+        for index, ref in enumerate(refs.tolist()):
+            allocated, opened_bytes, kept, kept_bytes = (int(each[index]) for each in sums)
+            one = _Group(allocated, opened_bytes, kept, kept_bytes, int(first[index]), int(last[index]), bool(suspect[index]))
+            self.by_ref.setdefault(ref, _Group()).add(one)
+
+    def held_bytes_by_ref(self, more: dict[int, int]) -> None:
+        """Add to the held bytes of stack references."""
+        for ref, size in more.items():
+            if ref in self.by_ref:
+                self.by_ref[ref].held_bytes += size
 
 
-def _sum(db: Connection, *conditions: ColumnElement[bool]) -> tuple[int, int]:
-    a = _allocation.c
-    row = db.execute(select(func.count(), func.coalesce(func.sum(a.size), 0)).where(*conditions)).one()
-    return row[0], row[1]
+def _plus(known: tuple[int, int], sizes: Int64s, chosen: Bools) -> tuple[int, int]:
+    return known[0] + int(chosen.sum()), known[1] + int(sizes[chosen].sum())
+
+
+def _sums(place: Int64s, values: NDArray[Any], number: int) -> Int64s:  # Any: counts and truths
+    """Exact sums by place; bincount with weights would go through floats."""
+    total = np.zeros(number, dtype=np.int64)
+    np.add.at(total, place, values.astype(np.int64))
+    return total
+
+
+def _count(table: Int64s, place: Int64s, chunk: Int64s, held: Bools) -> None:
+    size = table.shape[1]
+    for row, values in enumerate((np.ones_like(place), chunk[_OPENED], held, chunk[_SIZE] * held)):
+        table[row] += _sums(place, values, size)
+
+
+def _class_rows(table: Int64s, limits: tuple[int, ...], *, closed: bool) -> tuple[ClassRow, ...]:
+    """The classes that have blocks. `closed` limits belong to the class below, others to the one above."""
+    found = []
+    for index, (blocks, size, held, held_size) in enumerate(table.T.tolist()):
+        if blocks:
+            low = (limits[index - 1] + (1 if closed else 0)) if index else 0
+            found.append(ClassRow(low, limits[index] if index < len(limits) else None, blocks, size, held, held_size))
+    return tuple(found)
+
+
+# ---------------------------------------------------------------------------------------------------- the older ones
 
 
 def _released(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: int) -> tuple[int, int]:
-    """Old blocks that ended in (t0, t1): by their start where they lived short, by an index of their own where long."""
+    """Blocks from before t0 that ended in (t0, t1): by their start where they lived short, by an index of their own where long."""
     a = _allocation.c
     # Written as the index has it, since a partial index is used only for its very condition.
     long_lived: ColumnElement[bool] = literal_column(f"(allocation.end_ns - allocation.first_ns > {LONG_NS})")
-    ends = (a.end_ns > t0, a.end_ns < t1)
-    parts = (
-        _sum(db, *mine, *ends, a.first_ns >= t0 - LONG_NS, a.first_ns < t0),
-        _sum(db, *mine, *ends, long_lived, a.first_ns < t0 - LONG_NS),
-        _sum(db, *mine, *ends, a.first_ns >= t0, a.first_ns < t1, a.origin == _ADOPTED),
-    )
-    return sum(part[0] for part in parts), sum(part[1] for part in parts)
+    count = size = 0
+    for search in ((a.first_ns >= t0 - LONG_NS, a.first_ns < t0), (long_lived, a.first_ns < t0 - LONG_NS)):
+        row = db.execute(select(func.count(), func.coalesce(func.sum(a.size), 0)).where(*mine, *search, a.end_ns > t0, a.end_ns < t1)).one()
+        count, size = count + row[0], size + row[1]
+    return count, size
 
 
-def _steady(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: int) -> tuple[int, int]:
-    a = _allocation.c
-    return _sum(db, *mine, a.first_ns < t1, _is_old(t0), or_(a.end_ns.is_(None), a.end_ns >= t1))
+def _resized_later(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: int) -> dict[int, int]:
+    """What the held blocks of a window gained or lost by reallocation in place after it, by stack reference, to be taken back.
 
-
-def _resized_later(db: Connection, mine: list[ColumnElement[bool]], t1: int, members: ColumnElement[bool]) -> int:
-    """What the blocks of a class gained or lost by reallocation in place after a time, to be taken back: their sizes are the last ones."""
-    z = _resize.c
-    gained: int = db.execute(
-        select(func.coalesce(func.sum(z.old_size - z.size), 0))
-        .select_from(_resize.join(_allocation, and_(_allocation.c.trace_id == z.trace_id, _allocation.c.n == z.allocation_n)))
-        .where(z.trace_id == 1, z.t_ns >= t1, *mine, members)
-    ).scalar_one()
-    return gained
-
-
-def held_by_stack_between(
-    db: Connection, scope: HeapScope, t0: int, t1: int, *, limit: int, by: str = "held_bytes"
-) -> tuple[list[HeldByStack], bool]:
-    """Stacks whose blocks of [t0, t1) are still held at t1, and whether there are more; `by` is a column of HeldByStack."""
-    a = _allocation.c
-    held = or_(a.end_ns.is_(None), a.end_ns >= t1)
-    sums = {
-        "held_bytes": func.sum(case((held, a.size), else_=0)),
-        "held": func.sum(case((held, 1), else_=0)),
-        "allocated_bytes": func.sum(a.size_at_open),
-        "allocated": func.count(),
-    }
-    suspect = func.max(case((and_(held, a.trust == 1), 1), else_=0))
+    The sizes stored are the last ones; a block's size at t1 is that, less what came after.
+    """
+    a, z = _allocation.c, _resize.c
+    ref = func.coalesce(a.owner_stack_ref, -1)
     rows = db.execute(
-        select(
-            _ref.c.stack_n,
-            *(column.label(name) for name, column in sums.items()),
-            func.min(a.first_ns).label("first_ns"),
-            func.max(a.first_ns).label("last_ns"),
-            suspect.label("suspect"),
+        select(ref, func.sum(z.old_size - z.size))
+        .select_from(_resize.join(_allocation, and_(a.trace_id == z.trace_id, a.n == z.allocation_n)))
+        .where(
+            z.trace_id == 1,
+            z.t_ns >= t1,
+            *mine,
+            a.first_ns >= t0,
+            a.first_ns < t1,
+            a.origin != _ADOPTED,
+            or_(a.end_ns.is_(None), a.end_ns >= t1),
         )
-        .select_from(_allocation.outerjoin(_ref, and_(_ref.c.trace_id == 1, _ref.c.ref == a.owner_stack_ref)))
-        .where(*_mine(scope), *_began(t0, t1))
-        .group_by(_ref.c.stack_n)
-        .having(sums["held" if by.startswith("held") else "allocated"] > 0)
-        .order_by(sums[by].desc(), func.min(a.first_ns))
-        .limit(limit + 1)
-    ).all()
-    shown = rows[:limit]
-    numbers = [row.stack_n for row in shown if row.stack_n is not None]
-    named = db.execute(select(_stack.c.n, _stack.c.hash).where(_stack.c.trace_id == 1, _stack.c.n.in_(numbers)))
-    hashes = {row.n: row.hash for row in named}
+        .group_by(ref)
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+# ---------------------------------------------------------------------------------------------------- stacks
+
+
+def _by_stack(db: Connection, by_ref: dict[int, _Group], limit: int) -> tuple[list[HeldByStack], int]:
+    """Stacks that hold something, the most bytes first, and their number; several references may be one stack."""
+    stack_of = _stacks_of(db, [ref for ref, group in by_ref.items() if ref >= 0])
+    groups: dict[int | None, _Group] = {}
+    for ref, group in by_ref.items():
+        groups.setdefault(stack_of.get(ref), _Group()).add(group)
+    holding = sorted(
+        ((n, group) for n, group in groups.items() if group.held), key=lambda item: (-item[1].held_bytes, -item[1].held, item[1].first_ns)
+    )
+    shown = holding[:limit]
+    numbers = [n for n, _ in shown if n is not None]
+    hashes = {
+        row.n: row.hash for row in db.execute(select(_stack.c.n, _stack.c.hash).where(_stack.c.trace_id == 1, _stack.c.n.in_(numbers)))
+    }
     lines = callers_of(db, numbers)
     return [
         HeldByStack(
-            stack=hashes.get(row.stack_n),
-            callers=lines.get(row.stack_n, ""),
-            held_bytes=row.held_bytes,
-            held=row.held,
-            allocated_bytes=row.allocated_bytes,
-            allocated=row.allocated,
-            first_ns=row.first_ns,
-            last_ns=row.last_ns,
-            is_suspect=bool(row.suspect),
+            stack=None if n is None else hashes.get(n),
+            callers="" if n is None else lines.get(n, ""),
+            held_bytes=group.held_bytes,
+            held=group.held,
+            allocated_bytes=group.allocated_bytes,
+            allocated=group.allocated,
+            first_ns=group.first_ns,
+            last_ns=group.last_ns,
+            is_suspect=group.is_suspect,
         )
-        for row in shown
-    ], len(rows) > limit
+        for n, group in shown
+    ], len(holding)
 
 
-def _classes(
-    db: Connection, where: Sequence[ColumnElement[bool]], limits: Sequence[int], value: ColumnElement[int], *, closed: bool, t1: int
-) -> list[ClassRow]:
-    """Blocks by the class of a value. `closed` limits belong to the class below, others to the one above."""
-    a = _allocation.c
-    place = case(*(((value <= limit) if closed else (value < limit), index) for index, limit in enumerate(limits)), else_=len(limits))
-    held = or_(a.end_ns.is_(None), a.end_ns >= t1)
-    rows = db.execute(
-        select(
-            place.label("place"),
-            func.count(),
-            func.sum(a.size_at_open),
-            func.sum(case((held, 1), else_=0)),
-            func.sum(case((held, a.size), else_=0)),
-        )
-        .where(*where)
-        .group_by(place)
-        .order_by(place)
-    )
-    found = []
-    for index, blocks, size, held_blocks, held_bytes in rows:
-        low = (limits[index - 1] + (1 if closed else 0)) if index else 0
-        found.append(ClassRow(low, limits[index] if index < len(limits) else None, blocks, size, held_blocks, held_bytes))
-    return found
-
-
-def size_classes(db: Connection, scope: HeapScope, t0: int, t1: int) -> list[ClassRow]:
-    """Blocks allocated in [t0, t1) by their size at the start."""
-    return _classes(db, [*_mine(scope), *_began(t0, t1)], SIZES, _allocation.c.size_at_open, closed=True, t1=t1)
-
-
-def lifetime_classes(db: Connection, scope: HeapScope, t0: int, t1: int) -> list[ClassRow]:
-    """Blocks allocated in [t0, t1) that were freed, moved or destroyed with their heap, by how long they lived."""
-    a = _allocation.c
-    where = [*_mine(scope), *_began(t0, t1), a.end_reason.in_(_LIFETIME_ENDS)]
-    return _classes(db, where, LIFETIMES, a.end_ns - a.first_ns, closed=False, t1=t1)
+def _stacks_of(db: Connection, refs: list[int]) -> dict[int, int]:
+    """Stack numbers by reference."""
+    r = _ref.c
+    query = select(r.ref, r.stack_n).where(r.trace_id == 1)
+    if len(refs) <= 500:
+        query = query.where(r.ref.in_(refs))
+    return {row.ref: row.stack_n for row in db.execute(query)}

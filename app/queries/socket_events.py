@@ -27,7 +27,7 @@ _count = TRACE.tables["event_count"]
 
 _AFD = "e53c6823-7bb8-44bb-90dc-3f86090d48a6"
 
-MAX_SEARCHED = 20_000
+MAX_SEARCHED = 10_000
 """Records that one page looks through for those that fit its filters."""
 
 _BATCH = 500

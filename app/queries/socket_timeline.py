@@ -22,6 +22,7 @@ __all__ = [
     "OperationBar",
     "Timeline",
     "operation_bars",
+    "operation_numbers",
     "timeline",
 ]
 
@@ -113,8 +114,16 @@ def timeline(db: Connection, socket_n: int, from_ns: int, to_ns: int) -> Timelin
     )
 
 
-def operation_bars(db: Connection, socket_n: int, from_ns: int, to_ns: int, *, limit: int) -> list[OperationBar]:
-    """Operations of a socket that were in flight in a range, in the order of their posts, at most `limit`.
+def operation_numbers(db: Connection, socket_n: int, from_ns: int, to_ns: int, *, limit: int) -> list[int]:
+    """Row numbers of the operations of a socket that were in flight in a range, in the order of their posts, at most `limit`."""
+    o = _operation.c
+    return [row.n for row in _in_flight(db, socket_n, from_ns, to_ns, limit, (o.n, o.posted_ns, o.completed_ns))]
+
+
+def _in_flight(
+    db: Connection, socket_n: int, from_ns: int, to_ns: int, limit: int, columns: Sequence[ColumnElement[Any]]
+) -> list[Any]:  # Any: rows of several columns
+    """Columns of the operations of a socket that were in flight in a range, in the order of their posts.
 
     Three short searches instead of one over the socket's whole past: what was posted shortly before or in the range, what lives long,
     and completions whose post is unknown.
@@ -128,14 +137,20 @@ def operation_bars(db: Connection, socket_n: int, from_ns: int, to_ns: int, *, l
         and_(long_lived, o.posted_ns < from_ns - LONG_NS, reaches),
         and_(o.posted_ns.is_(None), o.completed_ns >= from_ns, o.completed_ns <= to_ns),
     )
-    columns = (o.n, o.kind, o.outcome, o.status, o.bytes, o.posted_len, o.buffer, o.space, o.posted_ns, o.completed_ns, o.end_ns)
     rows: list[Any] = []  # Any: rows of several columns
     for search in searches:
         rows += db.execute(
             select(*columns).where(o.trace_id == 1, o.socket_n == socket_n, search).order_by(o.posted_ns, o.n).limit(limit)
         ).all()
     rows.sort(key=lambda row: (row.completed_ns if row.posted_ns is None else row.posted_ns, row.n))
-    rows = rows[:limit]
+    return rows[:limit]
+
+
+def operation_bars(db: Connection, socket_n: int, from_ns: int, to_ns: int, *, limit: int) -> list[OperationBar]:
+    """Operations of a socket that were in flight in a range, in the order of their posts, at most `limit`."""
+    o = _operation.c
+    columns = (o.n, o.kind, o.outcome, o.status, o.bytes, o.posted_len, o.buffer, o.space, o.posted_ns, o.completed_ns, o.end_ns)
+    rows = _in_flight(db, socket_n, from_ns, to_ns, limit, columns)
     numbers = [row.n for row in rows]
     shared = _count_by(db, numbers, _overlap, "first_n") if len(rows) < limit else {}
     for n, count in (_count_by(db, numbers, _overlap, "second_n") if len(rows) < limit else {}).items():

@@ -30,7 +30,7 @@ router = APIRouter()
 
 STACKS_SHOWN = 25
 LINES_SHOWN = 8
-MAX_BLOCKS = 3_000_000
+MAX_BLOCKS = 1_500_000
 """Blocks of a range up to which its classes are counted; beyond, the page asks for a narrower range."""
 
 PROCESS_COLUMNS = (
@@ -84,7 +84,7 @@ class WindowPart:
 
     classes: windows.WindowClasses | None = None
     stacks: Listing | None = None
-    more_stacks: bool = False
+    stacks_number: int = 0
     sizes: tuple[windows.ClassRow, ...] = ()
     lifetimes: tuple[windows.ClassRow, ...] = ()
     too_many: str = ""
@@ -310,13 +310,13 @@ def _window(trace: OpenTrace, scope: HeapScope, timeline: HeapTimeline, path: st
             too_many=f"{plural(blocks, 'block')} began in this range; up to {plural(MAX_BLOCKS, 'block')} are sorted into classes."
         )
     try:
-        stacks, more = windows.held_by_stack_between(trace.db, scope, t0, t1, limit=STACKS_SHOWN)
+        found = windows.heap_window(trace.db, scope, t0, t1, stacks=STACKS_SHOWN)
         return WindowPart(
-            classes=windows.window_classes(trace.db, scope, t0, t1),
-            stacks=plain_listing("stacks", path, STACK_COLUMNS, stacks),
-            more_stacks=more,
-            sizes=tuple(windows.size_classes(trace.db, scope, t0, t1)),
-            lifetimes=tuple(windows.lifetime_classes(trace.db, scope, t0, t1)),
+            classes=found.classes,
+            stacks=plain_listing("stacks", path, STACK_COLUMNS, found.stacks),
+            stacks_number=found.stacks_number,
+            sizes=found.sizes,
+            lifetimes=found.lifetimes,
         )
     except StoreSlow:
         return WindowPart(too_many=f"Sorting the {plural(blocks, 'block')} of this range into classes takes too long.")

@@ -12,16 +12,17 @@ from app.charts.socket_timeline import socket_timeline_figure
 from app.deps import OpenTrace, ReadTrace
 from app.errors import BadRequest, NotFound
 from app.explain_socket import Claim, Known, as_text, claims, name_of, sentence_of
-from app.filters import parse_conditions, parse_text
+from app.filters import parse_text
 from app.links import parse_socket
 from app.listing import Column, Listing, plain_listing
+from app.notes import notes_part
 from app.page import Crumb, Page
-from app.paging import Asked, Position, parse_order
-from app.queries import operations as operation_queries
+from app.paging import Position
 from app.queries import socket_tables as tables
+from app.queries.operations import operation, operation_rows
 from app.queries.socket_events import KINDS, EventRow, socket_events
 from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, socket_phases
-from app.queries.socket_timeline import timeline
+from app.queries.socket_timeline import operation_numbers, timeline
 from app.render import render
 from app.urls import with_query
 from app.views.ranges import RangePart, asked_range, range_part, taints
@@ -152,6 +153,7 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         events=_events(request, trace, head, path, shown),
         selected=query.get("selected"),
         peer_chart=_peer_chart(trace, head, shown),
+        notes=notes_part(request, trace, f"sockets/{head.link}"),
     )
     return render(request, "socket.html", page)
 
@@ -235,10 +237,8 @@ def _peer_chart(trace: OpenTrace, head: SocketHead, shown: tuple[int, int]) -> F
 
 
 def _operations(trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int]) -> Listing:
-    query = {"endpoint": head.link, "from": str(shown[0]), "to": str(shown[1])}
-    where = parse_conditions(operation_queries.FILTERS, query)
-    order = parse_order(operation_queries.SORTS, None)
-    rows, _ = operation_queries.operations_page(trace.db, Asked(where, order, None, OPERATIONS_SHOWN))
+    numbers = operation_numbers(trace.db, head.n, *shown, limit=OPERATIONS_SHOWN)
+    rows = operation_rows(trace.db, operation.c.n.in_(numbers), limit=OPERATIONS_SHOWN)
     columns = [c for c in OPERATION_COLUMNS if c.key != "peer" or head.is_datagram]
     return plain_listing("operations", path, columns, rows)
 
