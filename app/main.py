@@ -10,6 +10,7 @@ from starlette.types import Scope
 
 from app import errors, render
 from app.assets import plotly_script, static_folder
+from app.forms import FormTokens
 from app.safety import HostCheck, SafeHeaders, TokenCheck
 from app.settings import Settings
 from app.urls import Urls
@@ -29,6 +30,7 @@ from app.views import (
     help,
     listeners,
     memory_conflicts,
+    notes,
     operations,
     overlaps,
     overview,
@@ -52,6 +54,7 @@ ROUTERS = (
     search.router,
     help.router,
     overview.router,
+    notes.router,
     trust.router,
     processes.router,
     events.router,
@@ -101,6 +104,7 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(title="sockscope", description="Socket and heap traces of Windows programs.", docs_url=None, redoc_url=None)
     app.state.settings = settings
     app.state.folder = TraceFolder(settings.database, limit_seconds=settings.query_seconds)
+    app.state.form_tokens = FormTokens()
     app.state.urls = Urls(app, settings.base_path)
     app.state.templates = render.environment()
     script = plotly_script()

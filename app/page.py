@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-__all__ = ["Crumb", "Page", "ProblemLine", "TraceHead"]
+__all__ = ["Crumb", "NoteLine", "NotesPart", "Page", "ProblemLine", "TraceHead"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,53 @@ class Crumb:
     href: str
 
 
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    """One note. `object` is the link of what it is about below /t/KEY, empty for the trace itself; `t_ns` a moment of it."""
+
+    object: str
+    t_ns: int | None
+    author: str | None
+    text: str
+    created_utc: str
+    n: int = field(metadata={"json": False})
+
+    @property
+    def about(self) -> str:
+        """What it is about, in words."""
+        kind, _, rest = self.object.partition("/")
+        if not kind:
+            return "the trace"
+        first, _, second = rest.partition("/")
+        if kind == "sockets" and second:
+            return f"{second.partition(':')[0]} of socket {first}"
+        return f"allocation {second}" if kind == "heap" else f"{'socket' if kind == 'sockets' else 'process'} {first}"
+
+    @property
+    def link(self) -> str:
+        """Link of the place below /t/KEY."""
+        if self.t_ns is not None and self.object.startswith("sockets/") and self.object.count("/") == 1:
+            return f"{self.object}?from={self.t_ns - 1_000_000}&to={self.t_ns + 1_000_000}#notes"
+        return f"{self.object}#notes"
+
+
+@dataclass(frozen=True, slots=True)
+class NotesPart:
+    """The notes of a page's object, or with `total` the newest of a whole trace. `trouble` says why they cannot be read."""
+
+    object: str
+    rows: tuple[NoteLine, ...]
+    trouble: str = ""
+    total: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The base of all pages. `section` is the entry of the navigation that is lit."""
+    """The base of all pages.
+
+    `section` is the entry of the navigation that is lit, `canonical` the path under which others find the page's object where the request's
+    own path need not be that.
+    """
 
     title: str
     sentence: str
@@ -51,3 +95,5 @@ class Page:
     crumbs: tuple[Crumb, ...] = field(default=(), metadata={"json": False})
     section: str = field(default="", metadata={"json": False})
     query: str = field(default="", metadata={"json": False})
+    canonical: str = field(default="", metadata={"json": False})
+    notes: NotesPart | None = None

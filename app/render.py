@@ -14,10 +14,12 @@ from starlette.responses import HTMLResponse, Response
 from app import format as fmt
 from app.assets import template_folder
 from app.errors import BadRequest
+from app.forms import PageForm
 from app.glossary import term
 from app.listing import Listing
 from app.page import Page
 from app.sections import SECTIONS
+from app.share import absolute_link, canonical_link
 from app.urls import Urls
 
 __all__ = ["as_json", "csv_text", "environment", "render", "wanted_form"]
@@ -67,8 +69,12 @@ def render(request: Request, template: str, page: Page, *, status_code: int = 20
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
         return Response(csv_text(listing), status_code, vary | disposition | following, media_type="text/csv; charset=utf-8")
     urls: Urls = request.app.state.urls
+    page_form = PageForm(request)
     context = {"page": page, "url_for": urls, "path": urls.base_path + request.url.path, "settings": request.app.state.page_settings}
-    return HTMLResponse(request.app.state.templates.get_template(template).render(context), status_code, vary)
+    context |= {"form": page_form, "link": canonical_link(request, page), "absolute_link": absolute_link(request, page)}
+    response = HTMLResponse(request.app.state.templates.get_template(template).render(context), status_code, vary)
+    page_form.keep(response)
+    return response
 
 
 def as_json(value: object) -> Any:  # Any: JSON

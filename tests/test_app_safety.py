@@ -40,7 +40,7 @@ def test_every_answer_has_the_safety_headers(client: TestClient, path: str) -> N
     assert "unsafe-inline'" not in policy.partition("style-src-attr")[0]
     assert "unsafe-eval" not in policy
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
     assert headers["x-frame-options"] == "DENY"
 
 

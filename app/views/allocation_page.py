@@ -10,6 +10,7 @@ from app.deps import ReadTrace
 from app.errors import NotFound
 from app.links import parse_allocation
 from app.listing import Column, Listing, plain_listing
+from app.notes import notes_part
 from app.page import Crumb, Page
 from app.queries import allocation_page as queries
 from app.queries.processes import ProcessRow
@@ -87,6 +88,8 @@ def allocation(request: Request, trace: ReadTrace, process: str, heap: str, addr
             Crumb(row.name, trace.urls("heap_process", trace_key=trace.key, process=row.process)),
         ),
         section="allocations",
+        canonical=path,
+        notes=notes_part(request, trace, f"heap/{row.process}/{whole.row.allocation}"),
         process=row,
         allocation=whole,
         users=plain_listing("users", path, USER_COLUMNS, queries.users(trace.db, whole)),

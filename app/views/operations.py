@@ -10,6 +10,7 @@ from app.errors import NotFound
 from app.format import bytes_text, duration, time
 from app.links import parse_operation, parse_socket
 from app.listing import Column
+from app.notes import notes_part
 from app.page import Crumb, Page
 from app.queries import operations as queries
 from app.queries.allocations import AllocationRow, allocation, allocation_rows
@@ -107,6 +108,7 @@ def operation(request: Request, trace: ReadTrace, socket: str, operation: str) -
         way = Crumb("its socket", trace.urls.below(trace.key, f"sockets/{socket}"))
         raise NotFound(f"Socket {socket} has no operation {operation} in this trace.", ways=(way,))
     row = found.row
+    link = f"sockets/{row.socket}/{row.operation}"
     block = allocation_rows(trace.db, allocation.c.n == found.allocation_n, limit=1) if found.allocation_n is not None else []
     page = OperationPage(
         title=f"{row.kind} at {time(row.posted_ns if row.posted_ns is not None else row.completed_ns)}",
@@ -117,6 +119,8 @@ def operation(request: Request, trace: ReadTrace, socket: str, operation: str) -
             Crumb(str(row.socket).partition("@")[0], trace.urls.below(trace.key, f"sockets/{row.socket}")),
         ),
         section="operations",
+        canonical=trace.urls.below(trace.key, link),
+        notes=notes_part(request, trace, link),
         operation=row,
         match=found.match,
         buffer_inferred=found.buffer_inferred,

@@ -12,6 +12,7 @@ from app.deps import OpenTrace, ReadTrace
 from app.errors import NotFound
 from app.format import absolute, duration, iso_utc, plural
 from app.listing import Listing, plain_listing
+from app.notes import notes_part
 from app.page import Page
 from app.queries import coverage as coverage_queries
 from app.queries import findings as finding_queries
@@ -30,6 +31,7 @@ router = APIRouter()
 
 FINDINGS_SHOWN = 40
 PROCESSES_SHOWN = 10
+NOTES_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def overview(request: Request, trace: ReadTrace) -> Response:
         trace=trace.head,
         crumbs=trace.crumbs()[:1],
         section="overview",
+        notes=notes_part(request, trace, "", all_below=True, limit=NOTES_SHOWN),
         recorded=recorded,
         counts=counts,
         findings=tuple(findings),

@@ -13,6 +13,7 @@ from app.filters import parse_conditions
 from app.format import plural
 from app.links import parse_process
 from app.listing import Column, Listing, plain_listing
+from app.notes import notes_part
 from app.page import Crumb, Page
 from app.paging import Asked, parse_order
 from app.queries import findings as finding_queries
@@ -124,6 +125,8 @@ def process(request: Request, trace: ReadTrace, process: str) -> Response:
         trace=trace.head,
         crumbs=trace.crumbs(Crumb("processes", trace.urls("processes", trace_key=trace.key))),
         section="processes",
+        canonical=path,
+        notes=notes_part(request, trace, f"processes/{row.process}"),
         process=row,
         owners=tuple(queries.owners(trace.db, n)),
         findings=tuple(finding_queries.findings(trace.db, limit=FINDINGS_SHOWN, process_n=n)[0]),
