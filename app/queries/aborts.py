@@ -99,8 +99,10 @@ FILTERS = (
 
 _quiet = abort.c.t_ns - abort.c.last_traffic_ns
 
+_MOMENT = (abort.c.t_ns,)
+
 SORTS = (
-    Sort("t_ns", abort.c.t_ns),
+    Sort("t_ns", abort.c.t_ns, is_time=True),
     Sort("process", _p.c.image),
     Sort("remote", _remote.c.text),
     Sort("reason", abort.c.reason),
@@ -167,10 +169,10 @@ def _row(row: Row[Any]) -> AbortRow:  # Any: the columns of _ROWS
 
 def aborts_page(db: Connection, asked: Asked) -> tuple[list[AbortRow], Position | None]:
     """One page of the aborts, and where the next begins."""
-    found = fetch(db, _ROWS, table=abort, moment=(abort.c.t_ns,), asked=asked)
+    found = fetch(db, _ROWS, table=abort, moment=_MOMENT, asked=asked, are_moments=True)
     return [_row(row) for row in found.rows], found.next
 
 
 def aborts_number(db: Connection, where: Conditions) -> int | None:
     """How many aborts there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=abort, where=where)
+    return count_up_to(db, _ROWS, table=abort, moment=_MOMENT, where=where, are_moments=True)

@@ -91,8 +91,10 @@ FILTERS = (
     *life_filters(allocation.c.first_ns, allocation.c.end_ns),
 )
 
+_MOMENT = (allocation.c.first_ns,)
+
 SORTS = (
-    Sort("first_ns", allocation.c.first_ns),
+    Sort("first_ns", allocation.c.first_ns, is_time=True),
     Sort("process", _p.c.image),
     Sort("address", allocation.c.address),
     Sort("size", allocation.c.size, falls=True),
@@ -142,13 +144,13 @@ def _row(row: Any) -> AllocationRow:  # Any: a row with the columns of _ROWS
 
 def allocations_page(db: Connection, asked: Asked) -> tuple[list[AllocationRow], Position | None]:
     """One page of the allocations, and where the next begins."""
-    found = fetch(db, _ROWS, table=allocation, moment=(allocation.c.first_ns,), asked=asked)
+    found = fetch(db, _ROWS, table=allocation, moment=_MOMENT, asked=asked)
     return [_row(row) for row in found.rows], found.next
 
 
 def allocations_number(db: Connection, where: Conditions) -> int | None:
     """How many allocations there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=allocation, where=where)
+    return count_up_to(db, _ROWS, table=allocation, moment=_MOMENT, where=where)
 
 
 def allocation_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[AllocationRow]:

@@ -64,8 +64,10 @@ FILTERS = (
     *moment_filters(drop.c.t_ns),
 )
 
+_MOMENT = (drop.c.t_ns,)
+
 SORTS = (
-    Sort("t_ns", drop.c.t_ns),
+    Sort("t_ns", drop.c.t_ns, is_time=True),
     Sort("process", _p.c.image),
     Sort("local", _local.c.text),
     Sort("reason", drop.c.reason),
@@ -108,13 +110,13 @@ def _row(row: Row[Any]) -> DropRow:  # Any: the columns of _ROWS
 
 def drops_page(db: Connection, asked: Asked) -> tuple[list[DropRow], Position | None]:
     """One page of the drops, and where the next begins."""
-    found = fetch(db, _ROWS, table=drop, moment=(drop.c.t_ns,), asked=asked)
+    found = fetch(db, _ROWS, table=drop, moment=_MOMENT, asked=asked, are_moments=True)
     return [_row(row) for row in found.rows], found.next
 
 
 def drops_number(db: Connection, where: Conditions) -> int | None:
     """How many drops there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=drop, where=where)
+    return count_up_to(db, _ROWS, table=drop, moment=_MOMENT, where=where, are_moments=True)
 
 
 def drops_by_reason(db: Connection) -> list[tuple[str, int, int, int]]:

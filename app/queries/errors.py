@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, or_, select
+from sqlalchemy import Connection, Row, and_, func, or_, select
 
 from app import format as fmt
 from app.filters import Filter, one_of
@@ -11,7 +11,6 @@ from app.links import ProcessRef
 from app.paging import Asked, Sort
 from app.queries.operations import words_of
 from app.queries.statuses import parse_status, status_condition, status_words
-from app.queries.sums import number_where
 from app.queries.who import (
     moment_filters,
     process_columns,
@@ -32,6 +31,7 @@ __all__ = ["FILTERS", "SORTS", "ErrorRow", "errors"]
 _operation = TRACE.tables["operation"]
 _s = socket_table()
 _p = process_table()
+_abort = TRACE.tables["abort"]
 _time = func.coalesce(_operation.c.completed_ns, _operation.c.posted_ns)
 
 
@@ -75,9 +75,14 @@ FILTERS = (
     *moment_filters(_time),
 )
 
+_FAILED = (
+    _operation.c.trace_id == 1,
+    _operation.c.outcome.in_([OUTCOMES.index("failed"), OUTCOMES.index("rejected")]),
+    or_(_operation.c.status.is_(None), _operation.c.status != STATUS_WOULD_BLOCK),
+)
+"""Would-block answers are no errors."""
+
 _count = func.count()
-_ended = TRACE.tables["abort"].alias("ending")
-_first_abort = select(func.min(_ended.c.t_ns)).where(_ended.c.trace_id == 1, _ended.c.socket_n == _s.c.n).scalar_subquery()
 
 SORTS = (
     Sort("count", _count, falls=True),
@@ -85,49 +90,46 @@ SORTS = (
     Sort("last_ns", func.max(_time), falls=True),
     Sort("kind", _operation.c.kind),
     Sort("status", _operation.c.status),
-    Sort("process", _p.c.image),
+    Sort("process", _s.c.process_n),
 )
 
 
 def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], bool]:
-    """The groups in the order asked for, at most as many as a page has, and whether there are more. Would-block answers are no errors."""
-    remote = TRACE.tables["address"].alias("remote")
-    never = 1 << 62
-    closed, aborted = func.coalesce(_s.c.closed_ns, never), func.coalesce(_first_abort, never)
-    ended = case((closed < aborted, closed), else_=aborted)
+    """The groups in the order asked for, at most as many as a page has, and whether there are more."""
     order = asked.order.sort.column
-    rows = db.execute(
+    remote = TRACE.tables["address"].alias("remote")
+    groups = (
         select(
-            _count.label("number"),
+            _operation.c.socket_n,
             _operation.c.kind,
             _operation.c.status,
-            func.min(_time).label("first_ns"),
-            func.max(_time).label("last_ns"),
-            number_where(_time > ended).label("after_end"),
-            remote.c.text.label("remote"),
-            *socket_columns(_s),
-            *process_columns(_p),
+            _count.label("number"),
+            func.min(_time).label("earliest_ns"),
+            func.max(_time).label("latest_ns"),
+            func.row_number().over(order_by=(order.desc() if asked.order.falls else order.asc(), func.min(_time))).label("place"),
         )
-        .select_from(
-            _operation.outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == _operation.c.socket_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
-            .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == _s.c.remote_n))
-        )
-        .where(
-            _operation.c.trace_id == 1,
-            _operation.c.outcome.in_([OUTCOMES.index("failed"), OUTCOMES.index("rejected")]),
-            or_(_operation.c.status.is_(None), _operation.c.status != STATUS_WOULD_BLOCK),
-            *asked.where.clauses(),
-        )
+        .select_from(_operation.join(_s, and_(_s.c.trace_id == 1, _s.c.n == _operation.c.socket_n)))
+        .where(*_FAILED, *asked.where.clauses())
         .group_by(_operation.c.socket_n, _operation.c.kind, _operation.c.status)
-        .order_by(order.desc() if asked.order.falls else order.asc(), func.min(_time), _operation.c.kind, _operation.c.status)
+        .order_by(order.desc() if asked.order.falls else order.asc(), func.min(_time))
         .limit(asked.limit + 1)
+        .subquery("groups")
+    )
+    s = socket_table("of_group")
+    rows = db.execute(
+        select(groups, remote.c.text.label("remote"), s.c.closed_ns, *socket_columns(s), *process_columns(_p))
+        .select_from(
+            groups.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == groups.c.socket_n))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == s.c.process_n))
+            .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == s.c.remote_n))
+        )
+        .order_by(groups.c.place)
     ).all()
-    return [_row(row) for row in rows[: asked.limit]], len(rows) > asked.limit
+    return [_row(db, row) for row in rows[: asked.limit]], len(rows) > asked.limit
 
 
-def _row(row: Row[Any]) -> ErrorRow:  # Any: the columns selected above
-    span = row.last_ns - row.first_ns
+def _row(db: Connection, row: Row[Any]) -> ErrorRow:  # Any: the columns selected above
+    span = row.latest_ns - row.earliest_ns
     return ErrorRow(
         count=row.number,
         socket=socket_ref(row),
@@ -135,8 +137,19 @@ def _row(row: Row[Any]) -> ErrorRow:  # Any: the columns selected above
         remote=row.remote,
         kind=word_at(OPERATION_KINDS, row.kind) or "",
         status=fmt.to_status(row.status),
-        first_ns=row.first_ns,
-        last_ns=row.last_ns,
+        first_ns=row.earliest_ns,
+        last_ns=row.latest_ns,
         per_second=f"{(row.number - 1) * 1_000_000_000 / span:.3g}" if row.number > 1 and span > 0 else None,
-        after_end=row.after_end or 0,
+        after_end=_after_end(db, row),
     )
+
+
+def _after_end(db: Connection, row: Row[Any]) -> int:  # Any: as above
+    """How many failures of a group came after the socket's close or its first abort."""
+    aborted = db.execute(select(func.min(_abort.c.t_ns)).where(_abort.c.trace_id == 1, _abort.c.socket_n == row.socket_n)).scalar()
+    ends = [ns for ns in (aborted, row.closed_ns) if ns is not None]
+    if not ends or row.latest_ns <= min(ends):
+        return 0
+    o = _operation.c
+    same = (o.socket_n == row.socket_n, o.kind == row.kind, o.status.is_not_distinct_from(row.status))
+    return int(db.execute(select(func.count()).where(*_FAILED, *same, _time > min(ends))).scalar_one())

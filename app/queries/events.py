@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, false, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, false, literal_column, or_, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, parse_count
 from app.links import ProcessRef, operation_link
-from app.paging import Asked, BadPosition, Position, Sort
+from app.paging import Asked, BadPosition, Position, Sort, number_at
 from app.queries.resolution import LONG_NS
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
@@ -117,8 +117,8 @@ def events_page(db: Connection, asked: Asked) -> tuple[list[EventRow], Position 
     start = where.value("from")
     skip = 0
     if after is not None:
-        if after.ns is None or after.place > _MAX_PLACE:
-            raise BadPosition(f"after={after}: every record has a time.")
+        if after.place > _MAX_PLACE:
+            raise BadPosition(f"after={after}: this copy of the trace has no such page. Begin with the first.")
         start, skip = after.ns, after.place
     until = where.value("to")
     names = event_names(db)
@@ -162,6 +162,17 @@ def _conditions(
     add("tid", tid, lambda column, value: column == value)
     add("status", status, status_condition)
     return made
+
+
+def _from_number(db: Connection, table: Table, where: Conditions, from_ns: int | None) -> _Wanted:
+    """Where a time range begins by number, which needs no index by time; a socket's records have one, by socket and time."""
+    if from_ns is None or where.value("endpoint") is not None:
+        return []
+    return [table.c.n >= number_at(db, table, (table.c.t_ns,), from_ns)]
+
+
+def _in_time_order(table: Table, where: Conditions) -> tuple[ColumnElement[Any], ...]:  # Any: as above
+    return (table.c.n,) if where.value("endpoint") is None else (table.c.t_ns, table.c.n)
 
 
 def _in_range(column: ColumnElement[Any], from_ns: int | None, to_ns: int | None) -> _Wanted:  # Any: as above
@@ -263,8 +274,8 @@ def _plain(db: Connection, where: Conditions, names: dict[int, str], from_ns: in
             .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == process_n))
             .outerjoin(_address, and_(_address.c.trace_id == 1, _address.c.n == e.address_n))
         )
-        .where(e.trace_id == 1, *asked, *_in_range(e.t_ns, from_ns, to_ns))
-        .order_by(e.t_ns, e.n)
+        .where(e.trace_id == 1, *asked, *_in_range(e.t_ns, from_ns, to_ns), *_from_number(db, _event, where, from_ns))
+        .order_by(*_in_time_order(_event, where))
         .limit(limit)
     )
     return [

@@ -85,8 +85,10 @@ FILTERS = (
     *moment_filters(finding.c.t_ns),
 )
 
+_MOMENT = (finding.c.t_ns,)
+
 SORTS = (
-    Sort("t_ns", finding.c.t_ns),
+    Sort("t_ns", finding.c.t_ns, is_time=True),
     Sort("kind", finding.c.kind),
     Sort("certainty", finding.c.certainty),
     Sort("process", _p.c.image),
@@ -145,13 +147,13 @@ def _row(row: Any) -> FreeRow:  # Any: a row with the columns of _ROWS
 
 def frees_page(db: Connection, asked: Asked) -> tuple[list[FreeRow], Position | None]:
     """One page of the conflicts, and where the next begins."""
-    found = fetch(db, _ROWS, table=finding, moment=(finding.c.t_ns,), asked=asked)
+    found = fetch(db, _ROWS, table=finding, moment=_MOMENT, asked=asked, are_moments=True)
     return [_row(row) for row in found.rows], found.next
 
 
 def frees_number(db: Connection, where: Conditions) -> int | None:
     """How many conflicts there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=finding, where=where)
+    return count_up_to(db, _ROWS, table=finding, moment=_MOMENT, where=where, are_moments=True)
 
 
 def frees_of(db: Connection, operation_n: int, *, limit: int = 50) -> list[FreeRow]:

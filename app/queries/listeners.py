@@ -90,8 +90,10 @@ FILTERS = (
     *life_filters(socket.c.first_ns, func.coalesce(socket.c.closed_ns, socket.c.last_ns)),
 )
 
+_MOMENT = (socket.c.first_ns,)
+
 SORTS = (
-    Sort("first_ns", socket.c.first_ns),
+    Sort("first_ns", socket.c.first_ns, is_time=True),
     Sort("process", _p.c.image),
     Sort("local", _local.c.text),
     Sort("backlog_asked", _happened.c.backlog_asked, falls=True),
@@ -149,10 +151,10 @@ def _row(row: Row[Any]) -> ListenerRow:  # Any: the columns of _ROWS
 
 def listeners_page(db: Connection, asked: Asked) -> tuple[list[ListenerRow], Position | None]:
     """One page of the listeners, and where the next begins."""
-    found = fetch(db, _ROWS, table=socket, moment=(socket.c.first_ns,), asked=asked)
+    found = fetch(db, _ROWS, table=socket, moment=_MOMENT, asked=asked)
     return [_row(row) for row in found.rows], found.next
 
 
 def listeners_number(db: Connection, where: Conditions) -> int | None:
     """How many listeners there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=socket, where=where)
+    return count_up_to(db, _ROWS, table=socket, moment=_MOMENT, where=where)

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, yes_no
 from app.links import OperationLink, ProcessRef, operation_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.resolution import LONG_NS
 from app.queries.stack_refs import stack_hash
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.sums import number_where
@@ -29,6 +30,7 @@ from collector.words import BUFFER_CLASSES, MATCHES, OPERATION_KINDS, OUTCOMES, 
 
 __all__ = [
     "FILTERS",
+    "LOOKED_AT",
     "NEVER_COMPLETED",
     "SORTS",
     "OperationRow",
@@ -48,6 +50,9 @@ _s = socket_table()
 _p = process_table()
 _peer = TRACE.tables["address"].alias("peer")
 _posted_by = process_table("h")
+
+LOOKED_AT = 500_000
+"""Operations that a sentence about all of them looks at, so that no page waits for a count."""
 
 NEVER_COMPLETED = ("in_flight", "unknown_end", "ended_with_socket", "ended_by_exit")
 
@@ -213,8 +218,12 @@ FILTERS = (
     *life_filters(_moment, operation.c.end_ns),
 )
 
+_MOMENT = (operation.c.posted_ns, operation.c.completed_ns)
+_LONG_LIVED: ColumnElement[bool] = literal_column(f"(operation.end_ns IS NULL OR operation.end_ns - operation.posted_ns > {LONG_NS})")
+"""The condition of the index ix_operation_long, word by word."""
+
 SORTS = (
-    Sort("posted_ns", operation.c.posted_ns),
+    Sort("posted_ns", operation.c.posted_ns, is_time=True),
     Sort("process", _p.c.image),
     Sort("kind", operation.c.kind),
     Sort("outcome", operation.c.outcome),
@@ -287,14 +296,13 @@ def _row(row: Any) -> OperationRow:  # Any: a row with the columns of _ROWS
 
 def operations_page(db: Connection, asked: Asked) -> tuple[list[OperationRow], Position | None]:
     """One page of the operations, and where the next begins."""
-    moment = (operation.c.posted_ns, operation.c.completed_ns)
-    found = fetch(db, _ROWS, table=operation, moment=moment, asked=asked)
+    found = fetch(db, _ROWS, table=operation, moment=_MOMENT, asked=asked, long_lived=_LONG_LIVED)
     return [_row(row) for row in found.rows], found.next
 
 
 def operations_number(db: Connection, where: Conditions) -> int | None:
     """How many operations there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=operation, where=where)
+    return count_up_to(db, _ROWS, table=operation, moment=_MOMENT, where=where, long_lived=_LONG_LIVED)
 
 
 def find_operation(db: Connection, socket_n: ColumnElement[int] | int, link: OperationLink) -> OperationWhole | None:
@@ -350,17 +358,25 @@ def find_operation(db: Connection, socket_n: ColumnElement[int] | int, link: Ope
     )
 
 
-def in_flight_addresses(db: Connection) -> tuple[int, int]:
-    """How many sends and receives took time at all, and how many of those had a user address."""
+def in_flight_addresses(db: Connection) -> tuple[int, int, bool]:
+    """How many sends and receives took time at all, how many of those had a user address, and whether that is all of the trace.
+
+    Looks at the first LOOKED_AT operations.
+    """
+    numbers = operation.c.n
+    first, last = db.execute(
+        select(*(select(end(numbers)).where(operation.c.trace_id == 1).scalar_subquery() for end in (func.min, func.max)))
+    ).one()
     waits = (
         operation.c.trace_id == 1,
+        numbers < (first or 0) + LOOKED_AT,
         operation.c.kind.in_(kinds_of("send", "recv", "sendto", "recvfrom", "sendmsg", "recvmsg")),
         or_(operation.c.end_ns.is_(None), operation.c.end_ns > operation.c.posted_ns),
         operation.c.posted_ns.is_not(None),
     )
     is_user = operation.c.space == SPACES.index("user")
     row = db.execute(select(func.count(), func.coalesce(number_where(is_user), 0)).where(*waits)).one()
-    return int(row[0]), int(row[1])
+    return int(row[0]), int(row[1]), last is None or last < first + LOOKED_AT
 
 
 def operation_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[OperationRow]:

@@ -135,9 +135,11 @@ FILTERS = (
 
 _shared = overlap.c.hi - overlap.c.lo
 
+_MOMENT = (overlap.c.t_ns,)
+
 SORTS = (
     Sort("severity", overlap.c.severity),  # high before low
-    Sort("t_ns", overlap.c.t_ns),
+    Sort("t_ns", overlap.c.t_ns, is_time=True),
     Sort("process", _p.c.image),
     Sort("shared_bytes", _shared, falls=True),
     Sort("lo", overlap.c.lo),
@@ -194,13 +196,13 @@ def _row(row: Any) -> OverlapRow:  # Any: a row with the columns of _ROWS
 
 def overlaps_page(db: Connection, asked: Asked) -> tuple[list[OverlapRow], Position | None]:
     """One page of the overlaps, and where the next begins."""
-    found = fetch(db, _ROWS, table=overlap, moment=(overlap.c.t_ns,), asked=asked)
+    found = fetch(db, _ROWS, table=overlap, moment=_MOMENT, asked=asked, are_moments=True)
     return [_row(row) for row in found.rows], found.next
 
 
 def overlaps_number(db: Connection, where: Conditions) -> int | None:
     """How many overlaps there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=overlap, where=where)
+    return count_up_to(db, _ROWS, table=overlap, moment=_MOMENT, where=where, are_moments=True)
 
 
 def overlaps_of(db: Connection, operation_n: int, *, limit: int = 50) -> list[OverlapRow]:

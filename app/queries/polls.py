@@ -43,8 +43,10 @@ FILTERS = (
     *life_filters(poll.c.posted_ns, poll.c.completed_ns),
 )
 
+_MOMENT = (poll.c.posted_ns, poll.c.completed_ns)
+
 SORTS = (
-    Sort("posted_ns", poll.c.posted_ns),
+    Sort("posted_ns", poll.c.posted_ns, is_time=True),
     Sort("took_ns", _took, falls=True),
     Sort("process", _p.c.image),
     Sort("handles", poll.c.handles, falls=True),
@@ -77,10 +79,10 @@ def _row(row: Row[Any]) -> PollRow:  # Any: the columns of _ROWS
 
 def polls_page(db: Connection, asked: Asked) -> tuple[list[PollRow], Position | None]:
     """One page of the polls, and where the next begins."""
-    found = fetch(db, _ROWS, table=poll, moment=(poll.c.posted_ns, poll.c.completed_ns), asked=asked)
+    found = fetch(db, _ROWS, table=poll, moment=_MOMENT, asked=asked)
     return [_row(row) for row in found.rows], found.next
 
 
 def polls_number(db: Connection, where: Conditions) -> int | None:
     """How many polls there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=poll, where=where)
+    return count_up_to(db, _ROWS, table=poll, moment=_MOMENT, where=where)

@@ -142,8 +142,10 @@ FILTERS = (
     *life_filters(func.coalesce(process.c.start_ns, process.c.first_ns), process.c.end_ns),
 )
 
+_MOMENT = (process.c.first_ns,)
+
 SORTS = (
-    Sort("first_ns", process.c.first_ns),
+    Sort("first_ns", process.c.first_ns, is_time=True),
     Sort("image", process.c.image),
     Sort("pid", process.c.pid),
     Sort("parent_pid", process.c.parent_pid),
@@ -202,13 +204,13 @@ def _row(row: Row[Any]) -> ProcessRow:  # Any: as above
 
 def processes_page(db: Connection, asked: Asked) -> tuple[list[ProcessRow], Position | None]:
     """One page of the processes, and where the next begins."""
-    found = fetch(db, _ROWS, table=process, moment=(process.c.first_ns,), asked=asked)
+    found = fetch(db, _ROWS, table=process, moment=_MOMENT, asked=asked)
     return [_row(row) for row in found.rows], found.next
 
 
 def processes_number(db: Connection, where: Conditions) -> int | None:
     """How many processes there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=process, where=where)
+    return count_up_to(db, _ROWS, table=process, moment=_MOMENT, where=where)
 
 
 def top_processes(db: Connection, *, limit: int) -> list[ProcessRow]:

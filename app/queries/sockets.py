@@ -186,8 +186,10 @@ FILTERS = (
     ),
 )
 
+_MOMENT = (socket.c.first_ns,)
+
 SORTS = (
-    Sort("first_ns", socket.c.first_ns),
+    Sort("first_ns", socket.c.first_ns, is_time=True),
     Sort("process", p.c.image),
     Sort("local", local.c.text),
     Sort("remote", remote.c.text),
@@ -268,13 +270,13 @@ def _row(row: Any) -> SocketRow:  # Any: a row with the columns of _ROWS
 
 def sockets_page(db: Connection, asked: Asked) -> tuple[list[SocketRow], Position | None]:
     """One page of the sockets, and where the next begins."""
-    found = fetch(db, _ROWS, table=socket, moment=(socket.c.first_ns,), asked=asked)
+    found = fetch(db, _ROWS, table=socket, moment=_MOMENT, asked=asked)
     return [_row(row) for row in found.rows], found.next
 
 
 def sockets_number(db: Connection, where: Conditions) -> int | None:
     """How many sockets there are, as `count_up_to`."""
-    return count_up_to(db, _ROWS, table=socket, where=where)
+    return count_up_to(db, _ROWS, table=socket, moment=_MOMENT, where=where)
 
 
 def socket_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[SocketRow]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, select
+from sqlalchemy import Connection, and_, case, func, select
 
 from app import format as fmt
 from app.filters import Filter, parse_bytes, parse_text
@@ -66,37 +66,55 @@ FILTERS = (
     Filter("min_size", parse_bytes, lambda v: _allocation.c.size >= v, "counting blocks of {} or more", "Blocks from", show=fmt.bytes_text),
 )
 
-SORTS = (
-    Sort("held_bytes", _held_bytes, falls=True),
-    Sort("held_count", _held_count, falls=True),
-    Sort("allocations", func.count(), falls=True),
-    Sort("allocated_bytes", func.sum(_allocation.c.size_at_open), falls=True),
-    Sort("first_ns", func.min(_allocation.c.first_ns)),
+SORTS = tuple(
+    Sort(name, _allocation.c.n, falls=name != "first_ns")
+    for name in ("held_bytes", "held_count", "allocations", "allocated_bytes", "first_ns")
 )
+"""By the columns of the rows, which are sums; the columns given here are not used."""
 
 
 def held_by_stack(db: Connection, asked: Asked) -> tuple[list[HeldRow], bool]:
-    """Stacks in the order asked for, at most as many as a page has, and whether there are more."""
-    order = asked.order.sort.column
-    rows = db.execute(
+    """Stacks in the order asked for, at most as many as a page has, and whether there are more.
+
+    Allocations are summed by the reference of their stack first: references are few, and the stacks behind them are joined to the sums.
+    """
+    of_allocations = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key != "frame"]
+    of_stacks = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key == "frame"]
+    by_ref = (
         select(
-            _stack.c.n.label("stack_n"),
-            _stack.c.hash,
+            _allocation.c.owner_stack_ref,
+            _allocation.c.process_n,
             _held_bytes.label("held_bytes"),
             _held_count.label("held_count"),
             func.count().label("allocations"),
             func.sum(_allocation.c.size_at_open).label("allocated_bytes"),
-            func.min(_allocation.c.first_ns).label("earliest_ns"),
-            func.max(_allocation.c.first_ns).label("latest_ns"),
+            func.min(_allocation.c.first_ns).label("first_ns"),
+            func.max(_allocation.c.first_ns).label("last_ns"),
+        )
+        .where(_allocation.c.trace_id == 1, _allocation.c.owner_stack_ref.is_not(None), *of_allocations)
+        .group_by(_allocation.c.owner_stack_ref, _allocation.c.process_n)
+        .subquery("by_ref")
+    )
+    sums: dict[str, Any] = {
+        name: func.sum(by_ref.c[name]) for name in ("held_bytes", "held_count", "allocations", "allocated_bytes")
+    }  # Any: sums
+    sums |= {"first_ns": func.min(by_ref.c.first_ns)}
+    order = sums[asked.order.sort.key]
+    rows = db.execute(
+        select(
+            _stack.c.n.label("stack_n"),
+            _stack.c.hash,
+            *(total.label(name if name != "first_ns" else "earliest_ns") for name, total in sums.items()),
+            func.max(by_ref.c.last_ns).label("latest_ns"),
             *process_columns(_p),
         )
         .select_from(
-            _allocation.join(_ref, and_(_ref.c.trace_id == 1, _ref.c.ref == _allocation.c.owner_stack_ref))
+            by_ref.join(_ref, and_(_ref.c.trace_id == 1, _ref.c.ref == by_ref.c.owner_stack_ref))
             .join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == _ref.c.stack_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _allocation.c.process_n))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == by_ref.c.process_n))
         )
-        .where(_allocation.c.trace_id == 1, *asked.where.clauses())
-        .group_by(_stack.c.n, _allocation.c.process_n)
+        .where(*of_stacks)
+        .group_by(_stack.c.n, by_ref.c.process_n)
         .order_by(order.desc() if asked.order.falls else order.asc(), _stack.c.hash)
         .limit(asked.limit + 1)
     ).all()
@@ -105,7 +123,7 @@ def held_by_stack(db: Connection, asked: Asked) -> tuple[list[HeldRow], bool]:
     return [_held(row, callers.get(row.stack_n, "")) for row in shown], len(rows) > asked.limit
 
 
-def _held(row: Row[Any], callers: str) -> HeldRow:  # Any: the columns selected above
+def _held(row: Any, callers: str) -> HeldRow:  # Any: a row with the columns selected above
     return HeldRow(
         row.hash,
         callers,

@@ -22,12 +22,14 @@ from app.queries.who import (
 from collector.store.tables import TRACE
 from collector.words import OUTCOMES
 
-__all__ = ["DELAYS_MS", "FILTERS", "LEAST", "SMALL_BYTES", "SORTS", "StallRow", "stalls"]
+__all__ = ["DELAYS_MS", "FILTERS", "LEAST", "MOST_SOCKETS", "SMALL_BYTES", "SORTS", "StallRow", "stalls"]
 
 SMALL_BYTES = 1_460
 """A send of at most one segment."""
 DELAYS_MS = ((35, 55), (180, 240))
 """Usual waits for a delayed acknowledgement: 40 ms and 200 ms, with room."""
+MOST_SOCKETS = 500
+"""How many sockets are looked at, those with the most sends."""
 LEAST = 3
 """How often a socket must wait so before it is listed."""
 
@@ -65,6 +67,15 @@ FILTERS = (process_filter(_s.c.process_n), socket_filter(_operation.c.socket_n),
 _NAMES = ("count", "lost_ns", "mean_ns", "small_sends", "first_ns")
 
 
+def _busy(asked: Asked) -> Any:  # Any: a select of socket numbers
+    """The stream sockets that are looked at: those with the most sends, of those that the filters leave."""
+    one_of = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key == "process"]
+    some = select(_s.c.n).where(_s.c.trace_id == 1, or_(_s.c.type == 1, _s.c.type.is_(None)), _s.c.sends >= LEAST, *one_of)
+    if (link := asked.where.value("endpoint")) is not None:
+        some = some.where(socket_filter(_s.c.n).sql(link))
+    return some.order_by(_s.c.sends.desc(), _s.c.n).limit(MOST_SOCKETS)
+
+
 def _steps(asked: Asked) -> Any:  # Any: a subquery
     """Sends when posted and receives when completed, each with the two before it on its socket."""
 
@@ -89,7 +100,7 @@ def _steps(asked: Asked) -> Any:  # Any: a subquery
             _operation.c.kind.in_(kinds_of("send", "recv")),
             _operation.c.outcome == OUTCOMES.index("completed"),
             _moment.is_not(None),
-            or_(_s.c.type == 1, _s.c.type.is_(None)),
+            _operation.c.socket_n.in_(_busy(asked)),
             *asked.where.clauses(),
         )
         .subquery("steps")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from app.queries.operations import LOOKED_AT
 from app.queries.sums import number_where
 from collector.store.tables import TRACE
 from collector.words import MATCHES, OUTCOMES, word_at
@@ -24,14 +25,17 @@ class Unmatched:
     by_outcome: tuple[tuple[str, int], ...]
     without_post: int
     left_out: tuple[tuple[str, int], ...]
+    is_all: bool
 
 
 def unmatched(db: Connection) -> Unmatched:
-    """How operations were put together."""
+    """How operations were put together, of the first LOOKED_AT ones."""
     op = _operation.c
+    first, last = db.execute(select(*(select(end(op.n)).where(op.trace_id == 1).scalar_subquery() for end in (func.min, func.max)))).one()
+    some = op.n < (first or 0) + LOOKED_AT
     rows = db.execute(
         select(op.match, op.outcome, op.posted_ns.is_(None).label("no_post"), func.count())
-        .where(op.trace_id == 1)
+        .where(op.trace_id == 1, some)
         .group_by(op.match, op.outcome, op.posted_ns.is_(None))
     ).all()
     matches: dict[str, int] = {}
@@ -47,7 +51,11 @@ def unmatched(db: Connection) -> Unmatched:
         select(_skipped.c.reason, func.count()).where(_skipped.c.trace_id == 1).group_by(_skipped.c.reason).order_by(_skipped.c.reason)
     ).all()
     return Unmatched(
-        tuple(sorted(matches.items())), tuple(sorted(outcomes.items())), without, tuple((reason, number) for reason, number in left)
+        by_match=tuple(sorted(matches.items())),
+        by_outcome=tuple(sorted(outcomes.items())),
+        without_post=without,
+        left_out=tuple((reason, number) for reason, number in left),
+        is_all=last is None or last < first + LOOKED_AT,
     )
 
 
