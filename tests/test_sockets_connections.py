@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from collector.etlwriter.payloads import Values
 from tests.build import EXIT, afd, documented
-from tests.build.events import ENDPOINT, Event
+from tests.build.events import ENDPOINT, PROCESS, Event
 from tests.socket_model import Model, model
 
 LISTENER, ACCEPTED = ENDPOINT, ENDPOINT + 0x1000
@@ -192,6 +193,16 @@ def test_failed_accepts_belong_to_the_listener() -> None:
 def test_a_refused_connection_request_does_not_wait() -> None:
     m = model(afd.connect_indication(at_us=5, address=None, status=0xC000_009A))
     assert m.one("listen_event", "what", "status", "backlog_now") == ("indication", 0xC000_009A, None)
+
+
+def test_a_listener_pauses_and_goes_on() -> None:
+    values: Values = {"enter_exit": 0, "location": 0, "process": PROCESS, "endpoint": ENDPOINT}
+    pause, resume = (
+        Event(name="AfdAcceptPause", at_us=at_us, values={**values, "pause_un_pause": what, "tl_backlog_count": 7})
+        for at_us, what in ((1, 1), (2, 0))
+    )
+    m = model(pause, resume)
+    assert m.rows("listen_event", "what", "backlog_now") == [("pause", 7), ("unpause", 7)]
 
 
 def test_a_documented_accept_on_the_accepted_socket_finds_its_listener_by_the_peer() -> None:

@@ -363,6 +363,16 @@ def test_another_thread_length_or_socket_is_another_request(other: Event) -> Non
     assert m.rows("operation", "buffer_inferred", "space")[-1] == (False, "kernel")
 
 
+def test_an_attempt_that_another_thread_has_ended_is_over() -> None:
+    m = model(
+        afd.receive(at_us=1, buffer=USER),
+        afd.receive(at_us=2, enter_exit=EXIT, buffer=USER, tid=0, is_fast=False),
+        slow(3),
+        slow(4, enter_exit=EXIT),
+    )
+    assert pairs(m) == [(1, "buffer", 1, 2), (2, "activity", 3, 4)]
+
+
 # ---------------------------------------------------------------------------------------------------- order
 
 

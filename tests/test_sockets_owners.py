@@ -1,6 +1,6 @@
 """Whose socket it is: the ranked sources of a process id, reuse of process objects, contradictions (winsock-semantics 2)."""
 
-from tests.build import ENTER, EXIT, afd, documented, system
+from tests.build import EXIT, afd, documented, system
 from tests.build.events import PID, PROCESS, Event
 from tests.socket_model import Model, model
 
@@ -147,5 +147,5 @@ def test_a_poll_belongs_to_a_process_without_a_socket() -> None:
     assert m.table("socket") == []
 
 
-def test_enter_is_zero_and_exit_is_one() -> None:
-    assert (ENTER, EXIT) == (0, 1)
+def test_a_header_without_a_process_names_nobody() -> None:
+    assert owners(model(afd.send(at_us=1, pid=0xFFFF_FFFF, location=3047))) == [(None, None, 0)]

@@ -41,7 +41,7 @@ def test_the_event_or_the_reason_says_who_aborted(record: Event, initiator: str)
 
 @pytest.mark.parametrize(
     ("reason", "name", "certainty"),
-    [(7, "pending_data_at_disconnect", "certain"), (4, "transport_disconnect", "possible"), (77, None, None)],
+    [(7, "pending_data_at_disconnect", "certain"), (4, "transport_disconnect", "possible"), (77, None, None), (0xC000_020D, None, None)],
 )
 def test_a_reason_has_a_name_and_how_sure_it_is(reason: int, name: str | None, certainty: str | None) -> None:
     m = model(client(), afd.abort(at_us=9, reason=reason))

@@ -27,7 +27,7 @@ def abort_row(socket: Socket, e: Event, *, indications_traced: bool) -> tuple[ob
         socket.n,
         e.ns,
         e.id,
-        e.x,
+        e.x & 0xFFFFFFFF,  # a status instead of a reason is shown as one
         None if reason is None else reason.name,
         None if reason is None else reason.certainty,
         _initiator(e),

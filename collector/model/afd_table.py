@@ -26,6 +26,7 @@ NO_SPACE, USER_SPACE, KERNEL_SPACE = 0, 1, 2  # indexes into words.SPACES
 
 _MODERN = 1000
 _SYSTEM_PID = 4
+_NO_PID = 0xFFFFFFFF
 _FIRST_USER = 0x10000
 _LAST_USER = 0x7FFFFFFFFFFF
 _KERNEL_64 = -0x800000000000  # 0xFFFF800000000000 as a signed number; all above are negative too
@@ -189,7 +190,7 @@ _SHAPES: dict[str, _Shape] = {
     "AfdNrtCreate": _Shape(),
     "AfdNrtClose": _Shape(),
     "AfdRioNotifyCq": _Shape(),
-    "AfdAcceptPause": _Shape(extra=("", "pause_un_pause")),
+    "AfdAcceptPause": _Shape(extra=("", "pause_un_pause", "tl_backlog_count")),
     "AfdRioValidateBufferSharing": _Shape(extra=("rio_state",)),
 }
 
@@ -344,8 +345,9 @@ def _pid_sources(ids: Int64s, location: Int64s, pid: Int64s, created_by: Int64s,
     """Which records name a process id, and by which of the ranked sources (winsock-semantics 2.2)."""
     creates = ((ids == 1) | (ids == _MODERN)) & (created_by > 0)
     reliable = np.isin(location, list(RELIABLE_LOCATIONS)) | (np.isin(location, list(RELIABLE_UNLESS_SYSTEM)) & (pid != _SYSTEM_PID))
-    located = (ids >= _MODERN) & reliable & (pid > 0)
-    called = np.isin(ids, _CALLERS) & (pid > 0)
+    is_pid = (pid > 0) & (pid < _NO_PID)
+    located = (ids >= _MODERN) & reliable & is_pid
+    called = np.isin(ids, _CALLERS) & is_pid
     return np.where(creates, PidSource.CREATE, np.where(located, PidSource.LOCATION, np.where(called, PidSource.HEADER, PidSource.NONE)))
 
 

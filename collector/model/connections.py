@@ -213,7 +213,7 @@ class Connections:
 
     def paused(self, socket: Socket, e: Event) -> None:
         """A listener stopped taking connections, or took them again."""
-        self._listen_row(socket, e, "pause" if e.y else "unpause")
+        self._listen_row(socket, e, "pause" if e.y else "unpause", backlog_now=e.z)
 
     def waits(self, socket: Socket, e: Event) -> None:
         """The first half of accept(): the caller waits at the listener."""

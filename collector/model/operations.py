@@ -67,7 +67,7 @@ class Operations:
         attempt = self._attempts.pop(e.tid, None) if self._attempts else None
         if e.has_status and fails_at_entry(e.status):
             return self._refuse(socket, e, kind, sending)
-        if attempt is not None and not _continues(attempt[0], socket, e, sending):
+        if attempt is not None and not _continues(*attempt, socket, e, sending):
             attempt = None
         if attempt is not None and not attempt[1]:
             self._join(attempt[0], e)
@@ -79,6 +79,7 @@ class Operations:
             operation.memory = attempt[0].memory
         self._requests.add(operation)
         socket.open[operation.n] = operation
+        socket.receiving += kind >= Kind.SEND and not sending
         if operation.memory.space == USER_SPACE and e.length and kind >= Kind.SEND:
             if not socket.is_over:
                 self._overlaps.posted(operation)
@@ -244,6 +245,7 @@ class Operations:
     def _forget(self, operation: Operation) -> None:
         operation.is_open = False
         del operation.socket.open[operation.n]
+        operation.socket.receiving -= operation.is_transfer and not operation.sending
         self._requests.remove(operation)
 
     def _answer(self, operation: Operation | None, e: Event) -> None:
@@ -294,7 +296,7 @@ class Operations:
         self._sink.put("operation", operation_row(o, outcome, None, length, None, end_ns, None, None))
 
 
-def _continues(attempt: Operation, socket: Socket, e: Event, sending: bool) -> bool:
+def _continues(attempt: Operation, is_answered: bool, socket: Socket, e: Event, sending: bool) -> bool:
     """Whether a post is the slow entry of the request that its thread has just attempted (winsock-semantics 7.10)."""
     return (
         not e.fast
@@ -302,4 +304,5 @@ def _continues(attempt: Operation, socket: Socket, e: Event, sending: bool) -> b
         and attempt.socket is socket
         and attempt.sending == sending
         and attempt.began.length == e.length
+        and (is_answered or attempt.is_open)
     )

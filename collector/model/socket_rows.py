@@ -1,9 +1,9 @@
 """The socket model's values as rows of their tables, in the order of the tables' columns."""
 
-from collector.afdcodes import DATAGRAM_DROP_REASONS, SO_RCVBUF, option_name
+from collector.afdcodes import DATAGRAM_DROP_REASONS, option_name
 from collector.model.afd_table import Event
 from collector.model.rows import Row
-from collector.model.socket_state import Kind, Socket
+from collector.model.socket_state import Socket
 
 __all__ = ["SKIPPED_KINDS", "drop_row", "event_row", "option_row", "peer_rows", "skipped_row", "socket_row"]
 
@@ -57,18 +57,12 @@ def option_row(socket: Socket, e: Event) -> Row:
     return (socket.n, e.ns, e.x, option_name(e.x), e.y, e.status if e.has_status else None)
 
 
-def takes_effect(e: Event) -> bool:
-    """Whether an option record sets the receive buffer."""
-    return e.x == SO_RCVBUF
-
-
 def drop_row(socket: Socket, e: Event) -> Row:
     """A row of `drop` without its number."""
     reason = DATAGRAM_DROP_REASONS.get(e.x)
     certainty = None if reason is None else "certain" if e.id == _NAMED_DROPS else "possible"
-    receives = sum(1 for operation in socket.open.values() if not operation.sending and operation.kind >= Kind.SEND)
     name = None if reason is None else reason.name
-    return (socket.n, e.ns, e.x, name, certainty, e.length, e.address or None, receives, socket.receive_buffer)
+    return (socket.n, e.ns, e.x, name, certainty, e.length, e.address or None, socket.receiving, socket.receive_buffer)
 
 
 def peer_rows(socket: Socket) -> list[Row]:

@@ -82,6 +82,7 @@ class Socket:
         "protocol",
         "receive_buffer",
         "receives",
+        "receiving",
         "remote",
         "requested",
         "sends",
@@ -131,6 +132,7 @@ class Socket:
         self.receive_buffer: int | None = None
         # what is open; made when first needed
         self.open: dict[int, Operation] = {}
+        self.receiving = 0  # receives among them
         self.unanswered: deque[Operation] | None = None
         self.peers: dict[int, Peer] | None = None
 
