@@ -18,7 +18,7 @@ from collector.words import MATCHES, OPERATION_KINDS, OUTCOMES, SPACES
 from tests.build.events import Event
 from tests.raw_events import CLOCK, Record, raw_events
 
-__all__ = ["Model", "model", "us"]
+__all__ = ["Model", "model", "record_of"]
 
 _WORDS = {"kind": OPERATION_KINDS, "outcome": OUTCOMES, "match": MATCHES, "space": SPACES}
 
@@ -64,11 +64,6 @@ class Model:
         return row
 
 
-def us(value: int | None) -> float | None:
-    """Nanoseconds as microseconds."""
-    return None if value is None else value / 1000
-
-
 def model(
     *events: Event | Iterable[Event],
     on_cpu: Sequence[int] | None = None,
@@ -86,7 +81,7 @@ def model(
     """
     listed = [event for item in events for event in ([item] if isinstance(item, Event) else item)]
     cpus = on_cpu or [0] * len(listed)
-    records = [_record(event, cpu, pointer_size) for event, cpu in zip(listed, cpus, strict=True)]
+    records = [record_of(event, cpu, pointer_size) for event, cpu in zip(listed, cpus, strict=True)]
     records.sort(key=lambda record: (record.ticks or 0, record.cpu))
     header = TraceHeader(CLOCK, pointer_size, 4, "10.0", 19045, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "", "", "", False, False, False, True)
     decoder, processes = Decoder(header=header), Processes(CLOCK)
@@ -105,7 +100,8 @@ def model(
     return Model(everything, sockets.problems)
 
 
-def _record(event: Event, cpu: int, pointer_size: int) -> Record:
+def record_of(event: Event, cpu: int = 0, pointer_size: int = 8) -> Record:
+    """An event as a record of a window."""
     schema = schema_of(event.name, event.header.get("version"))
     built = event.records(pointer_size, CLOCK)[0]
     return Record(

@@ -5,6 +5,7 @@ neither posts nor completions.
 """
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ NO_SPACE, USER_SPACE, KERNEL_SPACE = 0, 1, 2  # indexes into words.SPACES
 _MODERN = 1000
 _SYSTEM_PID = 4
 _NO_PID = 0xFFFFFFFF
+_IPV6_BYTES = 16
 _FIRST_USER = 0x10000
 _LAST_USER = 0x7FFFFFFFFFFF
 _KERNEL_64 = -0x800000000000  # 0xFFFF800000000000 as a signed number; all above are negative too
@@ -236,11 +238,13 @@ class _Table:
             ("status", "error"),
             *zip("xyzw", shape.extra, strict=False),
         ):
-            if source in columns.fields:
-                self.number(name)[where] = _signed(columns, source)
+            values = _signed(columns, source)
+            if values is not None:
+                self.number(name)[where] = values
                 self.has(name)[where] = True
-        if "fast_path" in columns.fields:
-            self.fast[where] = columns.numbers("fast_path")
+        fast = _signed(columns, "fast_path")
+        if fast is not None:
+            self.fast[where] = fast != 0
         self.addresses += _address_keys(columns)
         self.fields += _json_of(columns) if shape.written else [None] * len(columns)
 
@@ -313,8 +317,11 @@ def afd_counts(batch: DecodedBatch) -> dict[int, int]:
     return found
 
 
-def _signed(columns: EventColumns, name: str) -> Int64s:
-    column = columns.numbers(name)
+def _signed(columns: EventColumns, name: str) -> Int64s | None:
+    """A column of whole numbers; None where the event has none of this name (a trace may describe a layout of its own)."""
+    column = columns.fields.get(name)
+    if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "iub":
+        return None
     return column.view(np.int64) if column.dtype == np.uint64 else column.astype(np.int64)
 
 
@@ -360,13 +367,16 @@ def _spaces(buffer: Int64s, pointer_size: NDArray[np.uint8]) -> Int64s:
 
 
 def _address_keys(columns: EventColumns) -> Sequence[AddressKey | None]:
-    if "address" not in columns.fields:
-        return [None] * len(columns)
-    address = columns.numbers("address")
-    if "address_len" in columns.fields:
-        return sockaddr_keys(address.astype(np.uint8), _signed(columns, "address_len"))
-    ports = _signed(columns, "port")
-    return ipv6_keys(address.astype(np.uint8), ports) if address.ndim == 2 else ipv4_keys(address.astype(np.int64), ports)
+    address, length, port = columns.fields.get("address"), _signed(columns, "address_len"), _signed(columns, "port")
+    if isinstance(address, np.ndarray) and address.dtype == np.uint8 and address.ndim == 2:
+        if length is not None:
+            return sockaddr_keys(address.view(np.uint8), length)
+        if port is not None and address.shape[1] == _IPV6_BYTES:
+            return ipv6_keys(address.view(np.uint8), port)
+    ip = _signed(columns, "address")
+    if ip is not None and port is not None:
+        return ipv4_keys(ip & 0xFFFFFFFF, port & 0xFFFF)
+    return [None] * len(columns)
 
 
 def _json_of(columns: EventColumns) -> Sequence[str | None]:
@@ -389,4 +399,6 @@ def _json_values(columns: EventColumns, name: str) -> list[str]:
         return [f'"{value.tobytes().hex()}"' for value in column]
     if column.dtype == np.uint64 and name not in _NUMBERS:
         return [f'"{value:#x}"' for value in column.tolist()]
-    return [json.dumps(value) for value in column.tolist()] if column.dtype.kind in "fb" else [str(value) for value in column.tolist()]
+    if column.dtype.kind == "f":
+        return [json.dumps(value if math.isfinite(value) else None) for value in column.tolist()]
+    return [json.dumps(value) for value in column.tolist()] if column.dtype.kind == "b" else [str(value) for value in column.tolist()]
