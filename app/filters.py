@@ -63,6 +63,7 @@ class Filter:
     `parse` turns the URL's text into a value and raises ValueError with what is allowed. `sql` turns the value into a condition.
     `words` is the English with a `{}` for the value as `show` writes it. `choices` are (value, text) pairs of a select box. `default`
     is the text that holds while the URL says nothing; where it is set, the URL's empty value switches the filter off.
+    `is_narrow` says that few rows fit, which an index finds: then they are sorted, not met on a walk through all.
     """
 
     key: str
@@ -74,6 +75,7 @@ class Filter:
     choices: tuple[tuple[str, str], ...] = ()
     hint: str = ""
     default: str | None = None
+    is_narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,11 @@ class Conditions:
         if any(item.filter.key == key and item.filter.default is not None for item in self.items):
             query[key] = ""
         return query
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a condition holds that few rows fit."""
+        return any(item.filter.is_narrow for item in self.items)
 
     @property
     def is_narrowed(self) -> bool:

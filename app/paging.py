@@ -1,18 +1,37 @@
 """Pages of long lists without counting and without row numbers in a URL.
 
 A page begins after a *position*: the time of a row, and which of the rows of that very time it is. The row itself is looked up
-again, and the next rows follow it in the order (sort value, n), which an index gives without sorting.
+again, and the next rows follow it in the order (sort value, n). `n` counts in time order, so a time is found by halving.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_, func, or_, select
+from sqlalchemy import (
+    ColumnClause,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Join,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    true,
+    type_coerce,
+    union_all,
+)
+from sqlalchemy.sql.visitors import iterate
 
 from app.filters import Conditions, Filter, parse_conditions
 from app.links import BadLink, parse_moment
+from app.queries.resolution import LONG_NS
 from collector.errors import StoreSlow
 
 __all__ = [
@@ -30,7 +49,9 @@ __all__ = [
     "ask",
     "count_up_to",
     "fetch",
+    "number_at",
     "parse_order",
+    "without_index",
 ]
 
 PAGE_SIZE = 100
@@ -40,7 +61,8 @@ MAX_FILE = 50_000
 COUNT_CEILING = 10_000
 """Lists are counted up to here; beyond, a page says "more than"."""
 
-_POSITION = re.compile(r"(null|-?[0-9]{1,19})(?:\.([0-9]{1,9}))?")
+_AT_ONCE = 10_000  # numbers of one IN; SQLite binds at most 32,766 values
+_POSITION = re.compile(r"(-?[0-9]{1,19})(?:\.([0-9]{1,9}))?")
 
 
 class BadPosition(ValueError):
@@ -53,11 +75,15 @@ Moment = tuple[ColumnElement[int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """A column that a list can be sorted by. `falls` says that its first click shows the greatest first."""
+    """A column that a list can be sorted by.
+
+    `falls` says that its first click shows the greatest first; `is_time` that it is the time by which `n` counts: then `n` is the order.
+    """
 
     key: str
     column: ColumnElement[Any]  # Any: columns of every type can be sorted by
     falls: bool = False
+    is_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +101,11 @@ class Order:
 class Position:
     """The row that a page ended with: its time, and its place among the rows of that time, from 1."""
 
-    ns: int | None
+    ns: int
     place: int = 1
 
     def __str__(self) -> str:
-        moment = "null" if self.ns is None else str(self.ns)
-        return moment if self.place == 1 else f"{moment}.{self.place}"
+        return str(self.ns) if self.place == 1 else f"{self.ns}.{self.place}"
 
     @classmethod
     def parse(cls, text: str) -> "Position":
@@ -89,7 +114,7 @@ class Position:
         if not found:
             raise BadPosition(f"after={text}: a page position is a time in nanoseconds, as the link to the next page has it.")
         try:
-            return cls(None if found[1] == "null" else parse_moment(found[1]), int(found[2] or 1))
+            return cls(parse_moment(found[1]), int(found[2] or 1))
         except BadLink as error:
             raise BadPosition(f"after={text}: {error}") from error
 
@@ -135,39 +160,128 @@ def ask(query: Mapping[str, str], filters: tuple[Filter, ...], sorts: tuple[Sort
     return Asked(parse_conditions(filters, query), parse_order(sorts, query.get("sort")), after, limit)
 
 
-def fetch(db: Connection, rows: Select[Any], *, table: FromClause, moment: Moment, asked: Asked) -> Fetched:
+def fetch(
+    db: Connection,
+    rows: Select[Any],  # Any: each feature selects its own columns
+    *,
+    table: FromClause,
+    moment: Moment,
+    asked: Asked,
+    are_moments: bool = False,
+    long_lived: ColumnElement[bool] | None = None,
+) -> Fetched:
     """One page of a list.
 
-    `rows` selects, by `select_from`, from `table` and what it joins; `moment` is the time by which rows of `table` have their
-    position. Raises BadPosition when this copy of the trace has no row at the position.
+    `rows` selects, by `select_from`, from `table` and what it joins; `n` of `table` counts in the order of `moment`, which gives a
+    row its position. `are_moments` says that a row is nothing but a moment, so that a time range is a range of `n`. `long_lived` is
+    the condition of the index of the rows that live longer than LONG_NS, where the table has one.
+
+    First the rows of the page are found, by as few columns as that takes, then they alone are read. Raises BadPosition when this copy
+    of the trace has no row at the position.
     """
-    order, key = asked.order, asked.order.sort.column
-    statement = rows.add_columns(table.c.n.label("_n"), _value(moment).label("_moment"))
-    statement = statement.where(table.c.trace_id == 1, *asked.where.clauses())
+    order, key, n = asked.order, asked.order.sort.column, table.c.n
+    conditions = [table.c.trace_id == 1, *asked.where.clauses()]
     if asked.after is not None:
-        statement = statement.where(_beyond(db, rows, table, moment, order, asked.after))
-    directed = key.desc().nulls_last() if order.falls else key.asc().nulls_last()
-    by_number = table.c.n.desc() if order.falls else table.c.n.asc()
-    found = db.execute(statement.order_by(directed, by_number).limit(asked.limit + 1)).all()
-    if len(found) <= asked.limit:
-        return Fetched(list(found), None)
-    last = found[asked.limit - 1]
-    place = db.execute(
-        select(func.count()).select_from(table).where(table.c.trace_id == 1, _is(moment, last._moment), table.c.n <= last._n)
-    ).scalar_one()
-    return Fetched(list(found[: asked.limit]), Position(last._moment, place))
+        conditions.append(_beyond(db, rows, table, moment, order, asked.after))
+    counted = without_index(n) if asked.where.is_narrow else n
+    narrow = _without_joins(rows, table, [key, *conditions]).with_only_columns(n.label("n"), key.label("key")).where(*conditions)
+    parts = [narrow.where(part) for part in _ranges(db, table, moment, asked.where, are_moments=are_moments, long_lived=long_lived)]
+    numbers: list[int] = []
+    if len(parts) == 1:
+        numbers = list(db.execute(parts[0].order_by(*_directions(order, key, counted)).limit(asked.limit + 1)).scalars())
+    else:
+        limited = [part.order_by(*_directions(order, key, counted)).limit(asked.limit + 1).subquery() for part in parts]
+        both = union_all(*(select(part.c.n, part.c.key) for part in limited)).subquery()
+        numbers = list(db.execute(select(both.c.n).order_by(*_directions(order, both.c.key, both.c.n)).limit(asked.limit + 1)).scalars())
+    has_more = len(numbers) > asked.limit
+    numbers = numbers[: asked.limit]
+    by_number: dict[int, Row[Any]] = {}  # Any: as above
+    for begin in range(0, len(numbers), _AT_ONCE):
+        some = numbers[begin : begin + _AT_ONCE]
+        whole = rows.add_columns(n.label("_n"), _value(moment).label("_moment")).where(table.c.trace_id == 1, n.in_(some))
+        by_number |= {row._n: row for row in db.execute(whole)}
+    found = [by_number[number] for number in numbers]
+    if not has_more:
+        return Fetched(found, None)
+    last = found[-1]
+    return Fetched(found, Position(last._moment, _place_of(db, table, moment, last._moment, last._n)))
+
+
+def _without_joins(rows: Select[Any], table: FromClause, wanted: Sequence[ColumnElement[Any]]) -> Select[Any]:  # Any: as above
+    """The select from the table alone, where nothing that is wanted comes from what it is joined to: millions of look-ups less."""
+    if rows.whereclause is not None:
+        return rows
+    joined = {one for source in rows.get_final_froms() for one in _sources(source)} - {table}
+    used = {column.table for part in wanted for column in iterate(part) if isinstance(column, ColumnClause) and column.table is not None}
+    return rows if joined & used else select(table.c.n).select_from(table)
+
+
+def _sources(source: FromClause) -> list[FromClause]:
+    """The tables and aliases that a join is made of."""
+    return [*_sources(source.left), *_sources(source.right)] if isinstance(source, Join) else [source]
+
+
+def _directions(order: Order, key: ColumnElement[Any], n: ColumnElement[Any]) -> tuple[ColumnElement[Any], ...]:  # Any: as above
+    """Columns to order by."""
+    by_number = n.desc() if order.falls else n.asc()
+    if order.sort.is_time:
+        return (by_number,)
+    return (key.desc().nulls_last() if order.falls else key.asc().nulls_last(), by_number)
+
+
+def _ranges(
+    db: Connection,
+    table: FromClause,
+    moment: Moment,
+    where: Conditions,
+    *,
+    are_moments: bool,
+    long_lived: ColumnElement[bool] | None,
+) -> list[ColumnElement[bool]]:
+    """The time range as ranges of `n`, none of which leaves out a row of the range, and which have no row in common."""
+    n, from_ns, to_ns = table.c.n, where.value("from"), where.value("to")
+    upper = [] if to_ns is None else [n < number_at(db, table, moment, to_ns + 1)]
+    if from_ns is None:
+        return [and_(true(), *upper)]
+    if are_moments:
+        return [and_(n >= number_at(db, table, moment, from_ns), *upper)]
+    if long_lived is None:
+        return [and_(true(), *upper)]
+    lower = number_at(db, table, moment, from_ns - LONG_NS)
+    return [and_(n >= lower, *upper), and_(long_lived, without_index(n) < lower, *upper)]
+
+
+def without_index(n: ColumnElement[Any]) -> ColumnElement[Any]:  # Any: an integer
+    """A number that no index gives the planner: it is to find the rows by another one."""
+    return type_coerce(n, Integer).op("+")(0)
+
+
+def number_at(db: Connection, table: FromClause, moment: Moment, ns: int) -> int:
+    """The first `n` of a table whose moment is not before a time; one past the last where all are before. `n` counts in time order."""
+    n, own = table.c.n, table.c.trace_id == 1
+    ends = db.execute(select(*(select(end(n)).where(own).scalar_subquery() for end in (func.min, func.max)))).one()
+    if ends[0] is None:
+        return 0
+    low, high = int(ends[0]), int(ends[1]) + 1
+    step = select(n, _value(moment)).where(own, n >= bindparam("middle")).order_by(n).limit(1)
+    while low < high:
+        middle = (low + high) // 2
+        number, value = db.execute(step, {"middle": middle}).one()
+        if value is None or value < ns:
+            low = int(number) + 1
+        else:
+            high = middle
+    return low
 
 
 def _value(moment: Moment) -> ColumnElement[int]:
     return func.coalesce(*moment) if len(moment) > 1 else moment[0]
 
 
-def _is(moment: Moment, ns: int | None) -> ColumnElement[bool]:
-    """The condition of the rows of one time, written so that an index of the first column serves."""
-    if ns is None:
-        return and_(*(column.is_(None) for column in moment))
-    first, *others = moment
-    return or_(first == ns, and_(first.is_(None), _is(tuple(others), ns))) if others else first == ns
+def _place_of(db: Connection, table: FromClause, moment: Moment, ns: int, number: int) -> int:
+    """Which of the rows of its time a row is, from 1."""
+    first = number_at(db, table, moment, ns)
+    return int(db.execute(select(func.count()).where(table.c.trace_id == 1, table.c.n.between(first, number))).scalar_one())
 
 
 def _beyond(
@@ -180,23 +294,38 @@ def _beyond(
 ) -> ColumnElement[bool]:
     """The condition of the rows that follow a position."""
     key, n = order.sort.column, table.c.n
-    place = select(n).where(table.c.trace_id == 1, _is(moment, after.ns)).order_by(n).limit(1).offset(max(after.place, 1) - 1)
-    number = db.execute(place).scalar()
-    found = db.execute(rows.with_only_columns(key).where(table.c.trace_id == 1, n == number)).first() if number is not None else None
-    if found is None:
+    first = number_at(db, table, moment, after.ns)
+    at = rows.with_only_columns(n, key, _value(moment)).where(table.c.trace_id == 1, n >= first).order_by(n)
+    found = db.execute(at.limit(1).offset(max(after.place, 1) - 1)).first()
+    if found is None or found[2] != after.ns:
         raise BadPosition(f"after={after}: this copy of the trace has no such page. Begin with the first.")
-    value = found[0]
+    number, value, _ = found
     later: ColumnElement[bool] = n < number if order.falls else n > number
+    if order.sort.is_time:
+        return later
     if value is None:
         return and_(key.is_(None), later)
     further = key < value if order.falls else key > value
     return or_(further, and_(key == value, later), key.is_(None))
 
 
-def count_up_to(db: Connection, rows: Select[Any], *, table: FromClause, where: Conditions, ceiling: int = COUNT_CEILING) -> int | None:
-    """How many rows a list has, at most `ceiling` + 1, which means more; None when counting takes too long."""
-    some = rows.with_only_columns(table.c.n).where(table.c.trace_id == 1, *where.clauses()).limit(ceiling + 1).subquery()
-    try:
-        return int(db.execute(select(func.count()).select_from(some)).scalar_one())
-    except StoreSlow:
-        return None
+def count_up_to(
+    db: Connection,
+    rows: Select[Any],  # Any: as above
+    *,
+    table: FromClause,
+    moment: Moment,
+    where: Conditions,
+    are_moments: bool = False,
+    long_lived: ColumnElement[bool] | None = None,
+) -> int | None:
+    """How many rows a list has, at most COUNT_CEILING + 1, which means more; None when counting takes too long."""
+    total = 0
+    for part in _ranges(db, table, moment, where, are_moments=are_moments, long_lived=long_lived):
+        conditions = [table.c.trace_id == 1, *where.clauses(), part]
+        some = _without_joins(rows, table, conditions).with_only_columns(table.c.n).where(*conditions)
+        try:
+            total += int(db.execute(select(func.count()).select_from(some.limit(COUNT_CEILING + 1 - total).subquery())).scalar_one())
+        except StoreSlow:
+            return None
+    return total

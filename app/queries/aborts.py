@@ -12,8 +12,8 @@ from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.stack_refs import stack_hash
 from app.queries.who import (
     moment_filters,
+    owner_filter,
     process_columns,
-    process_filter,
     process_ref,
     process_table,
     socket_columns,
@@ -57,7 +57,7 @@ class AbortRow:
 
 
 FILTERS = (
-    process_filter(_s.c.process_n),
+    owner_filter(abort.c.socket_n),
     socket_filter(abort.c.socket_n),
     Filter(
         "reason",

@@ -12,8 +12,8 @@ from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.addresses import address_numbers, parse_address_range
 from app.queries.who import (
     moment_filters,
+    owner_filter,
     process_columns,
-    process_filter,
     process_ref,
     process_table,
     socket_columns,
@@ -50,7 +50,7 @@ class DropRow:
 
 
 FILTERS = (
-    process_filter(_s.c.process_n),
+    owner_filter(drop.c.socket_n),
     socket_filter(drop.c.socket_n),
     Filter(
         "reason",

@@ -13,8 +13,8 @@ from app.queries.operations import words_of
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
     moment_filters,
+    owner_filter,
     process_columns,
-    process_filter,
     process_ref,
     process_table,
     socket_columns,
@@ -29,7 +29,6 @@ from collector.words import OPERATION_KINDS, OUTCOMES, word_at
 __all__ = ["FILTERS", "SORTS", "ErrorRow", "errors"]
 
 _operation = TRACE.tables["operation"]
-_s = socket_table()
 _p = process_table()
 _abort = TRACE.tables["abort"]
 _time = func.coalesce(_operation.c.completed_ns, _operation.c.posted_ns)
@@ -52,7 +51,7 @@ class ErrorRow:
 
 
 FILTERS = (
-    process_filter(_s.c.process_n),
+    owner_filter(_operation.c.socket_n),
     socket_filter(_operation.c.socket_n),
     Filter(
         "kind",
@@ -90,7 +89,6 @@ SORTS = (
     Sort("last_ns", func.max(_time), falls=True),
     Sort("kind", _operation.c.kind),
     Sort("status", _operation.c.status),
-    Sort("process", _s.c.process_n),
 )
 
 
@@ -108,7 +106,6 @@ def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], bool]:
             func.max(_time).label("latest_ns"),
             func.row_number().over(order_by=(order.desc() if asked.order.falls else order.asc(), func.min(_time))).label("place"),
         )
-        .select_from(_operation.join(_s, and_(_s.c.trace_id == 1, _s.c.n == _operation.c.socket_n)))
         .where(*_FAILED, *asked.where.clauses())
         .group_by(_operation.c.socket_n, _operation.c.kind, _operation.c.status)
         .order_by(order.desc() if asked.order.falls else order.asc(), func.min(_time))

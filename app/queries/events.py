@@ -13,11 +13,12 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, false, liter
 from app import format as fmt
 from app.filters import Conditions, Filter, parse_count
 from app.links import ProcessRef, operation_link
-from app.paging import Asked, BadPosition, Position, Sort, number_at
+from app.paging import Asked, BadPosition, Position, Sort, number_at, without_index
 from app.queries.resolution import LONG_NS
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
     moment_filters,
+    owner_filter,
     process_columns,
     process_filter,
     process_ref,
@@ -156,7 +157,7 @@ def _conditions(
         if value is not None:
             made.append(false() if column is None else sql(column, value))
 
-    add("process", process_n, lambda column, value: process_filter(column).sql(value))
+    add("process", process_n, lambda column, value: (owner_filter if column is socket_n else process_filter)(column).sql(value))
     add("endpoint", socket_n, lambda column, value: socket_filter(column).sql(value))
     add("event", event, lambda column, value: column == value)
     add("tid", tid, lambda column, value: column == value)
@@ -166,13 +167,13 @@ def _conditions(
 
 def _from_number(db: Connection, table: Table, where: Conditions, from_ns: int | None) -> _Wanted:
     """Where a time range begins by number, which needs no index by time; a socket's records have one, by socket and time."""
-    if from_ns is None or where.value("endpoint") is not None:
+    if from_ns is None or where.is_narrow:
         return []
     return [table.c.n >= number_at(db, table, (table.c.t_ns,), from_ns)]
 
 
 def _in_time_order(table: Table, where: Conditions) -> tuple[ColumnElement[Any], ...]:  # Any: as above
-    return (table.c.n,) if where.value("endpoint") is None else (table.c.t_ns, table.c.n)
+    return (without_index(table.c.t_ns), table.c.n) if where.is_narrow else (table.c.n,)
 
 
 def _in_range(column: ColumnElement[Any], from_ns: int | None, to_ns: int | None) -> _Wanted:  # Any: as above
@@ -232,30 +233,37 @@ def _side(row: Row[Any], side: str, names: dict[int, str]) -> EventRow:  # Any: 
 
 def _posts(db: Connection, where: Conditions, names: dict[int, str], from_ns: int | None, to_ns: int | None, limit: int) -> list[_Item]:
     o = _operation.c
-    asked = _conditions(where, process_n=_s.c.process_n, socket_n=o.socket_n, event=o.posted_event, tid=o.posted_tid, status=None)
-    rows = _operations(db, *asked, *_in_range(o.posted_ns, from_ns, to_ns), o.posted_event.is_not(None), order=o.posted_ns, limit=limit)
+    asked = _conditions(where, process_n=o.socket_n, socket_n=o.socket_n, event=o.posted_event, tid=o.posted_tid, status=None)
+    posted = without_index(o.posted_ns) if where.is_narrow else o.posted_ns
+    rows = _operations(db, *asked, *_in_range(posted, from_ns, to_ns), o.posted_event.is_not(None), order=posted, limit=limit)
     return [(row.posted_ns, row.posted_seq or 0, row.n, _side(row, "posted", names)) for row in rows]
 
 
 def _completions(
     db: Connection, where: Conditions, names: dict[int, str], from_ns: int | None, to_ns: int | None, limit: int
 ) -> list[_Item]:
-    """Completions in a range, found by the posts of their operations: shortly before, long before, or unknown."""
+    """Completions in a range, found by the posts of their operations: shortly before, long before, unknown, or of a closed socket."""
     o = _operation.c
-    asked = _conditions(where, process_n=_s.c.process_n, socket_n=o.socket_n, event=o.completed_event, tid=o.completed_tid, status=o.status)
+    asked = _conditions(where, process_n=o.socket_n, socket_n=o.socket_n, event=o.completed_event, tid=o.completed_tid, status=o.status)
     other_record = or_(o.posted_seq.is_(None), o.completed_seq.is_(None), o.completed_seq != o.posted_seq)
     here = [*asked, *_in_range(o.completed_ns, from_ns, to_ns), o.completed_event.is_not(None), other_record]
-    searches: list[_Wanted] = [[o.posted_ns.is_(None)]]
-    posted = [] if to_ns is None else [o.posted_ns <= to_ns]
+    posted = without_index(o.posted_ns) if where.is_narrow else o.posted_ns
+    before_end = _in_range(posted, None, to_ns)
     if from_ns is None:
-        searches.append([o.posted_ns.is_not(None), *posted])
+        searches: list[_Wanted] = [[o.posted_ns.is_(None)], [o.posted_ns.is_not(None), *before_end]]
     else:
         before = from_ns - LONG_NS
-        late = or_(o.completed_ns - o.posted_ns > LONG_NS, o.end_ns.is_(None))
         long_lived: ColumnElement[bool] = literal_column(
             f"(operation.end_ns IS NULL OR operation.end_ns - operation.posted_ns > {LONG_NS})"
         )
-        searches += [[o.posted_ns >= before, *posted], [long_lived, late, o.posted_ns < before]]
+        s = socket_table("closed_before")
+        closed = select(s.c.n).where(s.c.trace_id == 1, s.c.closed_ns < from_ns, s.c.last_ns >= from_ns)
+        searches = [
+            [o.posted_ns.is_(None)],
+            [posted >= before, *before_end],
+            [long_lived, posted < before],
+            [o.socket_n.in_(closed), o.completed_ns > o.end_ns, without_index(o.posted_ns) < before],
+        ]
     found = {row.n: row for search in searches for row in _operations(db, *search, *here, order=o.completed_ns, limit=limit)}
     items: list[_Item] = [(row.completed_ns, row.completed_seq or 0, row.n, _side(row, "completed", names)) for row in found.values()]
     return sorted(items, key=lambda item: item[:3])[:limit]
@@ -308,7 +316,7 @@ def _plain(db: Connection, where: Conditions, names: dict[int, str], from_ns: in
 
 def _left_out(db: Connection, where: Conditions, names: dict[int, str], from_ns: int | None, to_ns: int | None, limit: int) -> list[_Item]:
     k = _skipped.c
-    asked = _conditions(where, process_n=_s.c.process_n, socket_n=k.socket_n, event=k.event, tid=k.tid, status=k.status)
+    asked = _conditions(where, process_n=k.socket_n, socket_n=k.socket_n, event=k.event, tid=k.tid, status=k.status)
     rows = db.execute(
         select(k.n, k.t_ns, k.kind, k.event, k.bytes, k.location, k.reason, k.cpu, k.pid, k.tid, k.buffer, k.status)
         .add_columns(*socket_columns(_s), *process_columns(_p))

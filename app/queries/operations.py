@@ -16,8 +16,8 @@ from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.sums import number_where
 from app.queries.who import (
     life_filters,
+    owner_filter,
     process_columns,
-    process_filter,
     process_ref,
     process_table,
     socket_columns,
@@ -132,7 +132,7 @@ def _touches(value: int) -> ColumnElement[bool]:
 
 
 FILTERS = (
-    process_filter(_s.c.process_n),
+    owner_filter(operation.c.socket_n),
     socket_filter(operation.c.socket_n),
     Filter(
         "kind",
@@ -224,7 +224,6 @@ _LONG_LIVED: ColumnElement[bool] = literal_column(f"(operation.end_ns IS NULL OR
 
 SORTS = (
     Sort("posted_ns", operation.c.posted_ns, is_time=True),
-    Sort("process", _p.c.image),
     Sort("kind", operation.c.kind),
     Sort("outcome", operation.c.outcome),
     Sort("status", operation.c.status),

@@ -1,6 +1,7 @@
 """The process, the socket and the time range that rows of every list have: their columns, their references, their filters."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Label, and_, func, or_, select
@@ -21,6 +22,7 @@ from collector.store.tables import TRACE
 __all__ = [
     "life_filters",
     "moment_filters",
+    "owner_filter",
     "process_columns",
     "process_filter",
     "process_number",
@@ -114,6 +116,13 @@ def process_filter(column: ColumnElement[Any], words: str = "of process {}") -> 
     return Filter("process", _parse_process, sql, words, "Process", hint="name, pid or pid@time")
 
 
+def owner_filter(socket_n: ColumnElement[Any]) -> Filter:  # Any: as above
+    """As `process_filter`, for rows that name a socket: by the socket's process, without joining the socket to every row."""
+    s = socket_table("owned_socket")
+    of_socket = process_filter(s.c.process_n)
+    return replace(of_socket, sql=lambda value: socket_n.in_(select(s.c.n).where(s.c.trace_id == 1, of_socket.sql(value))))
+
+
 def socket_filter(column: ColumnElement[Any], words: str = "on endpoint {}") -> Filter:  # Any: as above
     """Rows of one socket (`0xENDPOINT@NS`), or of all sockets that had an endpoint address."""
 
@@ -123,7 +132,7 @@ def socket_filter(column: ColumnElement[Any], words: str = "on endpoint {}") -> 
         s = socket_table("filtered_socket")
         return column.in_(select(s.c.n).where(s.c.trace_id == 1, s.c.endpoint == fmt.stored_address(value.endpoint)))
 
-    return Filter("endpoint", parse_socket, sql, words, "Endpoint", hint="0x… or 0x…@time")
+    return Filter("endpoint", parse_socket, sql, words, "Endpoint", hint="0x… or 0x…@time", is_narrow=True)
 
 
 def moment_filters(column: ColumnElement[Any]) -> tuple[Filter, Filter]:  # Any: as above

@@ -68,12 +68,12 @@ def in_flight_frees(request: Request, trace: ReadTrace) -> Response:
 
 def _facts(db: Connection) -> tuple[str, ...]:
     """How much this list can know, and what lay behind the buffers."""
-    waiting, known = in_flight_addresses(db)
+    waiting, known, is_all = in_flight_addresses(db)
+    of = count(waiting) if is_all else f"the first {count(waiting)}"
     if not waiting:
         return ()
     said = (
-        f"{plural(known, 'operation')} of {count(waiting)} that were in flight for a time had a user address; "
-        "of the others nothing can be said here."
+        f"{plural(known, 'operation')} of {of} that were in flight for a time had a user address; of the others nothing can be said here."
     )
     classes = queries.buffer_classes(db)
     if classes:

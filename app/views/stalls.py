@@ -60,7 +60,8 @@ def stalls(request: Request, trace: ReadTrace) -> Response:
         facts=(
             f"Counted are sends of at most {thin(queries.SMALL_BYTES)} bytes that take {waits}, and waits of that length between the "
             "second of two sends and the answer. That is the pattern of Nagle's algorithm against a delayed acknowledgement, not a "
-            "proof: TCP_NODELAY is not among the options that are recorded.",
+            f"proof: TCP_NODELAY is not among the options that are recorded. The {queries.MOST_SOCKETS} sockets with the most sends are "
+            "looked at; filter to look at others.",
         ),
     )
     return render(request, "list.html", page)
