@@ -297,7 +297,7 @@ def _aborted(known: Known, abort: AbortRow) -> Claim:
         text += f" {fmt.bytes_text(abort.unread_bytes)} had arrived and were not read."
     if abort.last_error is not None:
         text += f" The last failure before it was {fmt.status(abort.last_error)}."
-    seen = [Evidence("abort", moment_ns=abort.t_ns)]
+    seen = [Evidence("abort", moment_ns=abort.t_ns), Evidence("around this moment", link=f"around/{abort.t_ns}")]
     stack = abort.stack or (known.head.close_stack if abort.during == "close" else None)
     if stack is not None:
         seen.append(Evidence("who did it", link=f"stacks/{stack}"))

@@ -1,8 +1,11 @@
 """Puts the server together: routers, static files, error pages, safety."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -13,6 +16,7 @@ from app.assets import plotly_script, static_folder
 from app.forms import FormTokens
 from app.safety import HostCheck, SafeHeaders, TokenCheck
 from app.settings import Settings
+from app.uploads import Uploads
 from app.urls import Urls
 
 # The routers, in the order in which their pages are found in the navigation. A new view is a line here and a line in ROUTERS.
@@ -21,6 +25,7 @@ from app.views import (
     addresses,
     allocation_page,
     allocations,
+    around,
     collecting,
     drops,
     events,
@@ -38,12 +43,14 @@ from app.views import (
     ports,
     processes,
     search,
+    small_receives,
     socket_page,
     sockets,
     stacks,
     stalls,
     traces,
     trust,
+    uploads,
 )
 from collector.store.engine import TraceFolder
 
@@ -51,6 +58,7 @@ __all__ = ["ROUTERS", "create_app"]
 
 ROUTERS = (
     traces.router,
+    uploads.router,
     search.router,
     help.router,
     overview.router,
@@ -58,6 +66,7 @@ ROUTERS = (
     trust.router,
     processes.router,
     events.router,
+    around.router,
     sockets.router,
     socket_page.router,
     operations.router,
@@ -70,6 +79,7 @@ ROUTERS = (
     listeners.router,
     ports.router,
     drops.router,
+    small_receives.router,
     polls.router,
     allocation_page.router,  # before heap: its link is a heap's with an address behind it
     heap.router,
@@ -98,13 +108,24 @@ class KeptFiles(StaticFiles):
         return response
 
 
+@asynccontextmanager
+async def _life(app: FastAPI) -> AsyncIterator[None]:
+    """Collectors of uploads end with the server."""
+    yield
+    if app.state.uploads is not None:
+        await run_in_threadpool(app.state.uploads.close)
+
+
 def create_app(settings: Settings) -> FastAPI:
     """The server for one folder of traces. Raises SettingsError, StoreError for a folder that cannot be named."""
     settings.check()
-    app = FastAPI(title="sockscope", description="Socket and heap traces of Windows programs.", docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="sockscope", description="Socket and heap traces of Windows programs.", docs_url=None, redoc_url=None, lifespan=_life
+    )
     app.state.settings = settings
     app.state.folder = TraceFolder(settings.database, limit_seconds=settings.query_seconds)
     app.state.form_tokens = FormTokens()
+    app.state.uploads = Uploads(app.state.folder, limit_bytes=settings.upload_bytes) if settings.takes_uploads else None
     app.state.urls = Urls(app, settings.base_path)
     app.state.templates = render.environment()
     script = plotly_script()

@@ -1,0 +1,88 @@
+"""The page around a moment: everything of note within a second of it, whoever it happened to."""
+
+from dataclasses import dataclass, field
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from app import format as fmt
+from app.charts.figure import Figure
+from app.charts.strip import strip_figure
+from app.deps import ReadTrace
+from app.errors import BadRequest
+from app.filters import parse_duration, parse_time
+from app.listing import Column, Listing, plain_listing
+from app.page import Crumb, Page
+from app.queries.around import KINDS, MAX_OF_A_KIND, around
+from app.render import render
+
+__all__ = ["AroundPage", "router"]
+
+router = APIRouter()
+
+SECOND = 1_000_000_000
+MAX_WITHIN = 60 * SECOND
+
+COLUMNS = (
+    Column("t_ns", "Time", "time", keeps=True),
+    Column("kind", "What", "text"),
+    Column("text", "In words", "around", keeps=True),
+    Column("process", "Process", "process"),
+    Column("socket", "Socket", "optional_socket"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AroundPage(Page):
+    """What happened near a moment."""
+
+    at_ns: int
+    within_ns: int
+    listing: Listing
+    chart: Figure = field(metadata={"json": False})
+    chart_words: str = field(metadata={"json": False})
+    ways: tuple[Crumb, ...] = field(metadata={"json": False})
+    capped: tuple[str, ...]
+
+
+@router.get("/t/{trace_key}/around/{at}", name="around", summary="Around a moment", response_class=HTMLResponse)
+def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
+    """Aborts, failures, drops, freed memory, unloaded modules and processes that began or ended, within a second of a moment.
+
+    `at` is in nanoseconds; `within` (a time span, such as 50 ms) narrows or widens the second.
+    """
+    try:
+        at_ns = parse_time(at)
+        within = parse_duration(request.query_params["within"]) if request.query_params.get("within") else SECOND
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    if not 0 < within <= MAX_WITHIN:
+        raise BadRequest(f"within: a span up to {fmt.duration(MAX_WITHIN)}.")
+    first, last = at_ns - within, at_ns + within
+    rows = around(trace.db, first, last)
+    path = trace.urls("around", trace_key=trace.key, at=at_ns)
+    capped = tuple(kind for kind in KINDS if sum(row.kind == kind for row in rows) == MAX_OF_A_KIND)
+    page = AroundPage(
+        title=f"Around {fmt.time(at_ns)}",
+        sentence=(
+            f"{'More than ' if capped else ''}{fmt.plural(len(rows), 'thing')} of note within {fmt.duration(within)} of this moment, "
+            "in all processes."
+        ),
+        trace=trace.head,
+        crumbs=trace.crumbs(),
+        section="events",
+        at_ns=at_ns,
+        within_ns=within,
+        listing=plain_listing("around", path, COLUMNS, rows),
+        chart=strip_figure(rows, first, last, at_ns),
+        chart_words=f"What happened from {fmt.time(first)} to {fmt.time(last)}, by kind. The table below says the same.",
+        ways=(
+            Crumb("within 10 ms", f"{path}?within=10ms"),
+            Crumb("within 100 ms", f"{path}?within=100ms"),
+            Crumb("within a second", path),
+            Crumb("within 10 s", f"{path}?within=10s"),
+            Crumb("all records of the range", trace.urls("events", {"from": str(first), "to": str(last)}, trace_key=trace.key)),
+        ),
+        capped=capped,
+    )
+    return render(request, "around.html", page)
