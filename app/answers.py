@@ -58,7 +58,7 @@ ANSWERS = (
     Answer(
         "Q22",
         "Which receives were too small for their datagram?",
-        "operations?kind=recv,recvfrom,recvmsg&status=0x80000005",
+        "too-small-receives",
         ("datagrams",),
         ("data_indications",),
     ),

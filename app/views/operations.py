@@ -93,7 +93,7 @@ def operations(request: Request, trace: ReadTrace) -> Response:
             Crumb("never completed", f"{path}?outcome={','.join(queries.NEVER_COMPLETED)}"),
             Crumb("completed after close", f"{path}?late=yes"),
             Crumb("slowest", f"{path}?sort=-latency_ns"),
-            Crumb("too-small receives", f"{path}?kind=recv,recvfrom,recvmsg&status=0x80000005"),
+            Crumb("too-small receives", trace.urls("small_receives", trace_key=trace.key)),
             Crumb("posted under another process id", f"{path}?foreign=yes"),
         ),
     )

@@ -85,9 +85,7 @@ def ports(request: Request, trace: ReadTrace) -> Response:
     low, high = queries.DYNAMIC_PORTS
     page = PortsPage(
         title="Ports",
-        sentence=grouped_sentence(
-            len(rows), has_more, ("remote host of a process", "remote hosts of processes"), asked, "most connections first"
-        ),
+        sentence=grouped_sentence(len(rows), has_more, ("remote host", "remote hosts"), asked, "most connections first"),
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="ports",

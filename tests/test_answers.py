@@ -1,0 +1,251 @@
+"""Each of the questions that people bring to a trace is answered by a page of the sample; one test a question, named by its code."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.answers import ANSWERS
+from collector.sample import write_sample
+from tests.build.imported import Imported, collect
+from tests.build.served import served
+
+S = 1_000_000_000
+
+
+class Pages:
+    """Pages of the sample as JSON. Any: JSON."""
+
+    def __init__(self, client: TestClient, key: str) -> None:
+        self.client, self.key = client, key
+
+    def page(self, path: str) -> dict[str, Any]:
+        answer = self.client.get(f"/t/{self.key}/{path}".rstrip("/"), headers={"Accept": "application/json"})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def rows(self, path: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.page(path)["listing"]["rows"]
+        return found
+
+    def findings(self, code: str) -> list[dict[str, Any]]:
+        return [finding for finding in self.page("")["findings"] if finding["code"] == code]
+
+
+@pytest.fixture(scope="module")
+def pages(sample: Imported) -> Iterator[Pages]:
+    with served(sample.folder) as client:
+        yield Pages(client, sample.report.key)
+
+
+def link_of(code: str) -> str:
+    """The page that the overview names for a question."""
+    return next(answer.link for answer in ANSWERS if answer.code == code)
+
+
+def test_q01_why_a_connection_ended_and_by_which_side(pages: Pages) -> None:
+    aborts = {row["reason_number"]: row for row in pages.rows(f"{link_of('Q01')}?process=shopfront")}
+    assert (aborts[4]["initiator"], aborts[4]["during"], aborts[4]["outstanding"], aborts[4]["remote"]) == (
+        "transport",
+        "running",
+        1,
+        "203.0.113.21:8080",
+    )
+    assert (aborts[7]["initiator"], aborts[7]["during"], aborts[7]["unread_bytes"]) == ("Winsock", "close", 1920)
+    assert aborts[4]["reason_certainty"] == "possible"  # the number is recorded, its name is a reading
+    assert pages.findings("Q01")
+
+
+def test_q02_which_stacks_hold_the_memory(pages: Pages) -> None:
+    first, second, *_ = pages.rows(f"{link_of('Q02')}?process=ledger")
+    assert (first["held_count"], first["held_bytes"], first["allocations"]) == (29, 29 * 4096, 29)
+    assert second["held_count"] == second["allocations"] > 400  # none was freed
+    assert pages.page(f"stacks/{first['stack']}")["frames"]["rows"][0]["module"]
+
+
+def test_q03_whether_the_data_can_be_trusted(pages: Pages) -> None:
+    trust = pages.page(link_of("Q03"))
+    assert {problem["kind"] for problem in trust["problems"]} == {"free_unknown", "sockets_without_create"}
+    assert all(problem["effect"] for problem in trust["problems"])
+    assert trust["unseen_creates"] == 1
+
+
+def test_q04_which_operations_never_completed_or_too_late(pages: Pages) -> None:
+    never = pages.rows(f"{link_of('Q04')}&process=shopfront")
+    assert {row["outcome"] for row in never} == {"in_flight"}
+    assert all(row["completed_ns"] is None for row in never)
+    late = pages.rows("operations?late=yes&process=portstorm")
+    assert len(late) == 90
+    assert all(row["end_ns"] < row["completed_ns"] for row in late)
+
+
+def test_q05_which_sockets_were_never_closed(pages: Pages) -> None:
+    rows = pages.rows(f"{link_of('Q05')}&process=shopfront&address=198.51.100.33")
+    assert len(rows) == 26
+    assert {(row["create_seen"], row["closed_ns"]) for row in rows} == {(True, None)}
+    assert pages.findings("Q05")
+
+
+def test_q06_what_was_unread_or_in_flight_at_the_close(pages: Pages) -> None:
+    rows = pages.rows(link_of("Q06"))
+    assert [row["unread_bytes"] for row in rows if row["process"]["image"] == "shopfront.exe"] == [1920]
+    assert {row["outstanding"] for row in rows if row["process"]["image"] == "portstorm.exe"} == {1}
+    assert pages.findings("Q06")
+
+
+def test_q07_a_page_has_a_ceiling_whatever_the_size(pages: Pages) -> None:
+    listing = pages.page("operations")["listing"]
+    assert len(listing["rows"]) == 100
+    assert listing["next"] is not None
+    assert pages.client.get(f"/t/{pages.key}/operations?limit=5000").status_code == 400
+    assert len(pages.client.get(f"/t/{pages.key}/operations").text) < 300_000
+
+
+def test_q08_one_socket_from_start_to_end(pages: Pages) -> None:
+    (abort,) = (row for row in pages.rows("aborts?process=shopfront&reason=4"))
+    socket = pages.page(f"sockets/{abort['socket']}")
+    assert "203.0.113.21:8080" in str(socket)
+    assert len(pages.rows(f"events?endpoint={abort['socket']}")) > 5
+
+
+def test_q09_who_uses_up_the_ports(pages: Pages) -> None:
+    ports = pages.page(link_of("Q09"))
+    use = {row["process"]["image"]: row for row in ports["use"]["rows"] if row["process"]}
+    assert use["portstorm.exe"]["peak_dynamic"] == 90
+    assert use["portstorm.exe"]["bind_failures"] >= 40
+    (storm,) = pages.rows("ports?process=portstorm")
+    assert (storm["host"], storm["count"], storm["closed_here"]) == ("192.0.2.60", 90, 90)
+    assert float(storm["per_second"]) > 40
+    assert {row["status"] for row in ports["failures"]["rows"]} >= {"0xc0000209"}
+
+
+def test_q10_whether_one_buffer_is_used_twice_at_once(pages: Pages) -> None:
+    overlaps = pages.page(link_of("Q10"))
+    rows = overlaps["listing"]["rows"]
+    assert [(row["pair"], row["range"], row["severity"]) for row in rows][:2] == [
+        ("send->recv", "partial", "high"),
+        ("recv->send", "contained", "high"),
+    ]
+    assert "had a user address" in overlaps["facts"][0]
+    first = pages.page(f"sockets/{rows[0]['first_socket']}/{rows[0]['first']}")
+    assert [overlap["pair"] for overlap in first["overlaps"]] == ["send->recv"]
+
+
+def test_q11_whether_a_buffer_was_freed_in_flight(pages: Pages) -> None:
+    rows = pages.rows(link_of("Q11"))
+    assert [row["kind"] for row in rows] == [
+        "freed_in_flight",
+        "reused_in_flight",
+        "overruns_block",
+        "posted_after_free",
+        "shrunk_in_flight",
+    ]
+    assert rows[0]["free_stack"] is not None
+    history = pages.page(f"address/{rows[0]['allocation_address']}")
+    assert len(history["allocations"]["rows"]) >= 2
+    assert rows[0]["operation"] in {row["operation"] for row in history["operations"]["rows"]}
+
+
+def test_q12_why_sending_is_slow(pages: Pages) -> None:
+    slowest = pages.rows(link_of("Q12"))
+    latencies = [row["latency_ns"] for row in slowest if row["latency_ns"] is not None]
+    assert latencies == sorted(latencies, reverse=True)
+    assert slowest[0]["process"]["image"] == "skyrace.exe"
+    assert 0.19 * S < latencies[0] < 0.25 * S
+
+
+def test_q13_whether_the_listener_keeps_up(pages: Pages) -> None:
+    (row,) = (row for row in pages.rows(link_of("Q13")) if row["local"] == "0.0.0.0:8443")
+    assert (row["backlog_asked"], row["backlog_peak"]) == (8, 7)
+    assert row["longest_wait_ns"] > 4 * S
+    assert row["accepts_failed"] + len(pages.rows("aborts?process=catalogd")) > 0
+
+
+def test_q14_what_is_in_the_file_and_why_a_view_is_empty(pages: Pages) -> None:
+    inventory = pages.page(link_of("Q14").partition("#")[0])["listing"]["rows"]
+    assert {"Microsoft-Windows-Winsock-AFD"} <= {row["provider_name"] for row in inventory}
+    assert sum(row["count"] for row in inventory) == pages.page("")["recorded"]["records"]
+    empty = pages.page("drops?process=ledger")["empty"]
+    assert empty["reason"].startswith("No dropped datagrams of process ledger")
+
+
+def test_q15_why_a_datagram_socket_reports_a_reset(pages: Pages) -> None:
+    rows = pages.rows(f"{link_of('Q15')}&process=svchost")
+    assert [(row["kind"], row["status"]) for row in rows] == [("recvmsg", "0xc000020d")]
+
+
+def test_q16_whether_small_sends_wait(pages: Pages) -> None:
+    (row,) = pages.rows(link_of("Q16"))
+    assert (row["process"]["image"], row["remote"]) == ("skyrace.exe", "203.0.113.11:5222")
+    assert 0.19 * S < row["mean_ns"] < 0.22 * S
+    assert row["lost_ns"] > 4 * S
+
+
+def test_q17_both_ends_of_a_local_connection(pages: Pages) -> None:
+    here, there = pages.rows(link_of("Q17"))
+    assert (here["local"], here["remote"]) == (there["remote"], there["local"])
+    assert (here["bytes_sent"], here["bytes_received"]) == (there["bytes_received"], there["bytes_sent"])
+
+
+def test_q18_which_process_really_owns_a_socket(pages: Pages) -> None:
+    first, second = (pages.page(f"processes/8412@{moment * S}")["process"]["image"] for moment in (40, 55))
+    assert (first, second) == ("portstorm.exe", "notes.exe")  # one process id, two programs
+    assert {row["process"]["image"] for row in pages.rows("sockets?process=8412")} == {"portstorm.exe", "notes.exe"}
+    assert pages.page("operations?foreign=yes")["sentence"] == "No operations posted under another process id."
+
+
+def test_q19_a_link_shows_the_same_in_another_copy(pages: Pages, tmp_path: Path) -> None:
+    write_sample(tmp_path / "again.etl")
+    again = collect(tmp_path / "again.etl", tmp_path)
+    assert again.report.key == pages.key
+    link = "operations?process=nightsafe&from=20000000000&to=28000000000&sort=-bytes&limit=5"
+    following = pages.page(link)["listing"]["next"].partition(f"/t/{pages.key}/")[2]
+    with served(again.folder) as client:
+        copy = Pages(client, again.report.key)
+        for path in (link, following, "aborts", "allocations?process=ledger&state=live"):
+            assert copy.rows(path) == pages.rows(path)
+
+
+def test_q20_schemas_come_with_the_program(pages: Pages) -> None:
+    inventory = pages.rows("trust")
+    ours = [row for row in inventory if row["provider_name"] == "Microsoft-Windows-Winsock-AFD"]
+    assert all(row["known"] and row["event_name"] for row in ours)
+
+
+def test_q21_which_datagrams_were_dropped_and_why(pages: Pages) -> None:
+    drops = pages.page(f"{link_of('Q21')}?process=skyrace")
+    assert any("2 no buffer space" in fact for fact in drops["facts"])
+    row = drops["listing"]["rows"][0]
+    assert (row["reason"], row["receive_buffer_bytes"], row["receives_outstanding"]) == ("2 no buffer space", 8192, 0)
+    assert pages.findings("Q21")
+
+
+def test_q22_which_receives_were_too_small(pages: Pages) -> None:
+    rows = pages.rows(link_of("Q22"))
+    assert [(row["posted_len"], row["arrived"], row["lost"], row["peer"]) for row in rows] == [(256, 900, 644, "203.0.113.40:27015")] * 3
+
+
+def test_q23_whether_the_same_error_repeats(pages: Pages) -> None:
+    rows = pages.rows(link_of("Q23"))
+    assert all(row["first_ns"] <= row["last_ns"] for row in rows)
+    reset = next(row for row in rows if row["status"] == "0xc000020d" and row["kind"] == "recv")
+    assert reset["after_end"] == 1  # the receive failed because of the abort
+
+
+def test_q24_how_each_heap_grows(pages: Pages) -> None:
+    heap = pages.page(link_of("Q24"))
+    assert "ledger.exe" in str(heap)
+    process = next(row for row in pages.rows("processes") if row["image"] == "ledger.exe")
+    assert process["peak_bytes"] > 6_000_000
+    pages.page(f"heap/{process['process']}")
+
+
+def test_q25_leak_or_fragmentation(pages: Pages) -> None:
+    leak = {row["process"]["image"]: row for row in reversed(pages.rows("stacks"))}
+    assert leak["ledger.exe"]["held_count"] == 29
+    held = pages.rows("allocations?process=ledger&state=live&sort=-size")
+    assert all(row["end_ns"] is None for row in held)
+    assert pages.findings("Q25") or pages.findings("Q02")
