@@ -142,26 +142,21 @@ class _Join:
         """Blocks that some buffer may touch, in the order of opening."""
         grown_n, grown_size = self._grown
         for rows in _pages(self._connection, _allocations(), allocation):
-            table = np.array([tuple(row)[:4] for row in rows], dtype=np.int64)
-            n, process, lo, size = table.T
+            table = np.array([tuple(row)[:5] for row in rows], dtype=np.int64)
+            n, process, lo, largest, size = table.T
             if grown_n.size:
                 at = np.minimum(np.searchsorted(grown_n, n), grown_n.size - 1)
-                size = np.where(grown_n[at] == n, np.maximum(grown_size[at], size), size)
-            first, touches = np.zeros(n.size, dtype=np.int64), np.zeros(n.size, dtype=np.int64)
+                largest = np.where(grown_n[at] == n, np.maximum(grown_size[at], largest), largest)
+            first, last, at_start, touches = (np.zeros(n.size, dtype=np.int64) for _ in range(4))
             for one in np.unique(process).tolist():
                 own = np.flatnonzero(process == one)
-                first[own], _, touches[own] = self._spots.inside(one, lo[own], lo[own] + np.maximum(size[own], 1))
-            for i in np.flatnonzero(touches).tolist():
-                block = self._block(rows[i], int(first[i]))
+                first[own], last[own], at_start[own] = self._spots.inside(one, lo[own], lo[own] + size[own])
+                touches[own] = self._spots.may_touch(one, lo[own], lo[own] + np.maximum(largest[own], 1))
+            chosen = np.flatnonzero(touches)
+            columns = (chosen.tolist(), first[chosen].tolist(), last[chosen].tolist(), at_start[chosen].tolist())
+            for i, low, high, exact in zip(*columns, strict=True):
+                block = _block(tuple(rows[i]), (low, high), exact)
                 yield block.ns, block.seq, 0, block
-
-    def _block(self, row: "RowOf[Any]", first: int) -> Block:
-        n, process, lo, _, size, ns, seq, end_ns, end_seq, reason, is_inferred, stack_ref = tuple(row)
-        return Block(
-            n=n, process=process, lo=lo, size=size, ns=ns, seq=seq, end_ns=_NEVER if end_ns is None else end_ns,
-            end_seq=_NEVER if end_seq is None else end_seq, reason=reason or 0, is_inferred=bool(is_inferred), free_stack_ref=stack_ref,
-            spots=self._spots.between(process, lo, lo + size), zero_spot=self._spots.exact(process, first, lo),
-        )  # fmt: skip
 
     def _resized(self) -> Iterator[_Timed]:
         for rows in _pages(self._connection, _resizes(), resize):
@@ -191,6 +186,13 @@ class _Join:
             yield posted.ns, posted.seq, 2, (posted, one, other)
 
 
+def _block(row: tuple[Any, ...], spots: tuple[int, int], zero_spot: int) -> Block:
+    n, process, lo, _, size, ns, seq, end_ns, end_seq, reason, is_inferred, stack_ref = row
+    if end_ns is None or end_seq is None:
+        end_ns = end_seq = _NEVER
+    return Block(n, process, lo, size, ns, seq, end_ns, end_seq, reason or 0, bool(is_inferred), stack_ref, spots, zero_spot)
+
+
 def _finding_row(n: int, finding: Finding) -> Row:
     posted, block = finding.operation, finding.block
     return (
@@ -210,7 +212,7 @@ def _pages(connection: Connection, query: "Select[Any]", table: Table) -> Iterat
     last = -1
     while True:
         page = query.where(table.c.trace_id == 1, table.c.n > last).order_by(table.c.n).limit(_CHUNK)
-        rows = list(connection.execute(page))
+        rows = list(connection.execute(page).fetchall())
         if not rows:
             return
         yield rows

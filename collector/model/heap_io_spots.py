@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Spots"]
 
+Bools: TypeAlias = NDArray[np.bool_]
 Int64s: TypeAlias = NDArray[np.int64]
 
 _MAX_WAITING = 1 << 20
@@ -54,25 +55,29 @@ class Spots:
         return found
 
     def inside(self, process: int, lo: Int64s, hi: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """Of ranges of one process: first spot, behind the last spot, and whether some buffer may overlap (0 or 1)."""
+        """Of ranges of one process: first spot, behind the last spot, and the spot at the very begin or -1."""
         first, last = self._first.get(process, (0, 0))
         starts = self._table[first:last, 1]
         low, high = np.searchsorted(starts, lo), np.searchsorted(starts, hi)
-        touches = np.zeros(lo.size, dtype=np.int64)
+        is_exact = np.zeros(lo.size, dtype=np.bool_)
+        some = np.flatnonzero(low < starts.size)
+        is_exact[some] = starts[low[some]] == lo[some]
+        return first + low, first + high, np.where(is_exact, first + low, -1)
+
+    def may_touch(self, process: int, lo: Int64s, hi: Int64s) -> Bools:
+        """Whether some buffer may overlap a range of a process; true for all that do."""
+        first, last = self._first.get(process, (0, 0))
+        high = np.searchsorted(self._table[first:last, 1], hi)
+        touches = np.zeros(lo.size, dtype=np.bool_)
         some = np.flatnonzero(high > 0)
         touches[some] = self._furthest[first + high[some] - 1] > lo[some]
-        return first + low, first + high, touches
+        return touches
 
     def between(self, process: int, lo: int, hi: int) -> tuple[int, int]:
         """First spot and behind the last spot of one range."""
         first, last = self._first.get(process, (0, 0))
         starts = self._table[first:last, 1]
         return first + int(np.searchsorted(starts, lo)), first + int(np.searchsorted(starts, hi))
-
-    def exact(self, process: int, spot: int, address: int) -> int:
-        """The spot if it is the one at an address, else -1."""
-        first, last = self._first.get(process, (0, 0))
-        return spot if first <= spot < last and int(self._table[spot, 1]) == address else -1
 
     def _join(self) -> None:
         if self._parts:

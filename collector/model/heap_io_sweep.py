@@ -102,64 +102,80 @@ class Finding:
 
 
 class _Tree:
-    """Blocks by the spots that they hold."""
+    """Blocks by the spots that they hold.
+
+    A stretch of spots is a few nodes, one for each aligned run of a power of two; most blocks hold one spot, so most levels are empty.
+    """
 
     def __init__(self, spots: int) -> None:
-        self._spots = spots
+        self._leaves = 1 << max(spots - 1, 0).bit_length()
         self._live: dict[int, dict[int, Block]] = {}
         self._ended: dict[int, Block] = {}
+        self._live_levels: dict[int, int] = {}
+        """Number of nodes with live blocks by level; the spots themselves are level 0."""
+        self._ended_levels: set[int] = set()
 
     def enter(self, block: Block) -> None:
-        for node in self._nodes(block.spots):
-            held = self._live.setdefault(node, {})
-            is_youngest = not held or next(reversed(held)) < block.n
+        for level, node in self._nodes(block.spots):
+            held = self._live.get(node)
+            if held is None:
+                self._live[node] = {block.n: block}
+                self._live_levels[level] = self._live_levels.get(level, 0) + 1
+                continue
+            is_youngest = next(reversed(held)) < block.n
             held[block.n] = block
             if not is_youngest:  # it was resized: keep the order of opening
                 self._live[node] = dict(sorted(held.items()))
 
     def leave(self, block: Block, *, has_ended: bool) -> None:
-        for node in self._nodes(block.spots):
+        for level, node in self._nodes(block.spots):
             held = self._live[node]
             del held[block.n]
             if not held:
                 del self._live[node]
+                self._live_levels[level] -= 1
+                if not self._live_levels[level]:
+                    del self._live_levels[level]
             if has_ended:
                 self._ended[node] = block
+                self._ended_levels.add(level)
 
     def youngest(self, spot: int) -> Block | None:
         best: Block | None = None
-        node = spot + self._spots
-        while node:
-            held = self._live.get(node)
-            if held:
+        leaf = spot + self._leaves
+        for level in self._live_levels:
+            held = self._live.get(leaf >> level)
+            if held is not None:
                 block = held[next(reversed(held))]
                 if best is None or block.n > best.n:
                     best = block
-            node >>= 1
         return best
 
     def last_ended(self, spot: int) -> Block | None:
         best: Block | None = None
-        node = spot + self._spots
-        while node:
-            block = self._ended.get(node)
+        leaf = spot + self._leaves
+        for level in self._ended_levels:
+            block = self._ended.get(leaf >> level)
             if block is not None and (best is None or (block.end_seq, block.n) > (best.end_seq, best.n)):
                 best = block
-            node >>= 1
         return best
 
-    def _nodes(self, spots: tuple[int, int]) -> list[int]:
-        nodes = []
-        low, high = spots[0] + self._spots, spots[1] + self._spots
+    def _nodes(self, spots: tuple[int, int]) -> list[tuple[int, int]]:
+        """Levels and nodes."""
+        low, high = spots[0] + self._leaves, spots[1] + self._leaves
+        if high - low == 1:
+            return [(0, low)]
+        nodes, level = [], 0
         while low < high:
             if low & 1:
-                nodes.append(low)
+                nodes.append((level, low))
                 low += 1
             if high & 1:
                 high -= 1
-                nodes.append(high)
+                nodes.append((level, high))
             low >>= 1
             high >>= 1
+            level += 1
         return nodes
 
 
