@@ -15,6 +15,7 @@ from app.filters import BadFilter
 from app.links import BadLink
 from app.page import Crumb, Page
 from app.paging import BadPosition
+from app.safety import HEADERS
 from collector.errors import StoreError, StoreLocked, StoreSlow
 
 __all__ = ["BadRequest", "ErrorPage", "NotFound", "StillCollecting", "install"]
@@ -67,7 +68,11 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
 
     def bad(request: Request, error: Exception) -> Response:
         whole = Crumb("the same page without filters", request.app.state.urls.base_path + request.url.path)
-        return answer(request, 400, "This link has a part that cannot be used", str(error), ways=(whole,) if request.query_params else ())
+        if isinstance(error, RequestValidationError):
+            sentence = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors()) + "."
+        else:
+            sentence = str(error)
+        return answer(request, 400, "This link has a part that cannot be used", sentence, ways=(whole,) if request.query_params else ())
 
     def not_found(request: Request, error: Exception) -> Response:
         assert isinstance(error, NotFound)
@@ -104,6 +109,13 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
             "The server's log has the details.",
         )
 
+    def unforeseen(request: Request, error: Exception) -> Response:
+        response = answer(
+            request, 500, "This page failed", "A fault of this program kept the page from being made.", "The server's log has the details."
+        )
+        response.headers.update(HEADERS)  # this answer does not pass the layer that adds them
+        return response
+
     for kind in (BadFilter, BadLink, BadPosition, BadRequest, RequestValidationError):
         app.add_exception_handler(kind, bad)
     app.add_exception_handler(NotFound, not_found)
@@ -112,3 +124,4 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
     app.add_exception_handler(StoreLocked, locked)
     app.add_exception_handler(StoreError, store)
     app.add_exception_handler(SQLAlchemyError, database)
+    app.add_exception_handler(Exception, unforeseen)

@@ -45,7 +45,7 @@ _TIME_UNITS = {
     "h": 3600 * 10**9,
 }
 _QUANTITY = re.compile(r"([+-]?)([0-9]{1,19})(?:\.([0-9]{1,18}))?([a-zµμ]*)")
-_MAX = (1 << 63) - 1
+_MAX = 1 << 62  # sums of two values fit 63 bits
 
 
 class BadFilter(ValueError):

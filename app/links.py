@@ -32,7 +32,7 @@ __all__ = [
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,16})")
 _MOMENT = re.compile(r"[+-]?[0-9]{1,19}")
 _PID = re.compile(r"[0-9]{1,10}")
-_MAX_NS = (1 << 63) - 1
+_MAX_NS = 1 << 62  # 146 years: sums of two times fit 63 bits
 
 
 class BadLink(ValueError):

@@ -1,13 +1,14 @@
 """Each filter of each list has its SQL and its words; each order visits every row once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import Connection
 
-from app.filters import Filter
-from app.paging import Sort
+from app.filters import BadFilter, Filter
+from app.paging import Asked, BadPosition, Sort, ask
 from app.queries import (
     aborts,
     allocations,
@@ -25,6 +26,7 @@ from app.queries import (
     stacks,
     stalls,
 )
+from collector.store.engine import TraceFolder
 from tests.build.served import served
 from tests.build.small_trace import CLIENT, KEY, small_folder
 
@@ -167,8 +169,13 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with served(small_folder(tmp_path_factory.mktemp("small"))) as made:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> TraceFolder:
+    return small_folder(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="module")
+def client(folder: TraceFolder) -> Iterator[TestClient]:
+    with served(folder) as made:
         yield made
 
 
@@ -255,3 +262,33 @@ def test_what_cannot_be_used_is_a_page_that_says_so(client: TestClient, query: s
     answer = client.get(f"/t/{KEY}/operations?{query}")
     assert answer.status_code == 400
     assert part in answer.text
+
+
+HOSTILE_VALUES = (
+    "0", "-1", "9" * 19, str((1 << 63) - 1), str(1 << 62), str(-(1 << 62)), "'", '"; drop table socket', "%", "_", "\\", "é", "@", "1e400",
+    "0x" + "f" * 16, "4242@4611686018427387904", "0xffff9a0c2a001010@-1", "::/0", "0.0.0.0/0", "[::]:0", "<b>", "yes", "null", "NaN",
+    "x" * 400,
+)  # fmt: skip
+
+ASK: dict[str, Callable[[Connection, Asked], object]] = {
+    "aborts": aborts.aborts_page, "allocations": allocations.allocations_page, "drops": drops.drops_page, "errors": errors.errors,
+    "events": events.events_page, "in-flight-frees": frees.frees_page, "listeners": listeners.listeners_page,
+    "operations": operations.operations_page, "overlaps": overlaps.overlaps_page, "polls": polls.polls_page, "ports": ports.remotes,
+    "processes": processes.processes_page, "sockets": sockets.sockets_page, "stacks": stacks.held_by_stack, "stalls": stalls.stalls,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_any_value_of_a_filter_is_used_or_refused(folder: TraceFolder, name: str) -> None:
+    module = LISTS[name]
+    keys = [one.key for one in filters_of(module)] + ["sort", "after", "limit"]
+    used = 0
+    with folder.trace(KEY).connect() as db:
+        for key in keys:
+            for value in HOSTILE_VALUES:
+                try:
+                    ASK[name](db, ask({key: value}, filters_of(module), sorts_of(module)))
+                    used += 1
+                except (BadFilter, BadPosition):
+                    continue
+    assert used > len(keys)

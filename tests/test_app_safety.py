@@ -140,3 +140,24 @@ def test_settings_that_cannot_work_are_refused(settings: Settings, part: str) ->
 def test_loopback_is_known_by_address() -> None:
     assert all(is_loopback(host) for host in ("127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost"))
     assert not any(is_loopback(host) for host in ("0.0.0.0", "192.0.2.1", "::", "example.org", ""))
+
+
+def test_a_fault_of_ours_is_a_page_with_the_safety_headers(root: Path) -> None:
+    app = create_app(Settings(database=root))
+
+    @app.get("/fault")
+    def fault() -> None:
+        raise ZeroDivisionError("a secret detail")
+
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        answer = client.get("/fault")
+    assert answer.status_code == 500
+    assert "This page failed" in answer.text
+    assert "secret" not in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_a_part_of_a_link_that_is_too_long_is_refused(client: TestClient) -> None:
+    answer = client.get(f"/t/{'a' * 100}/sockets")
+    assert answer.status_code == 400
+    assert "trace_key" in answer.text
