@@ -32,6 +32,7 @@ from app.views import (
     failures,
     frees,
     heap,
+    heap_flame,
     help,
     listeners,
     memory_conflicts,
@@ -82,6 +83,7 @@ ROUTERS = (
     small_receives.router,
     polls.router,
     allocation_page.router,  # before heap: its link is a heap's with an address behind it
+    heap_flame.router,
     heap.router,
     allocations.router,
     stacks.router,

@@ -12,7 +12,19 @@ from app.paging import Asked, Sort
 from app.queries.who import process_columns, process_filter, process_ref, process_table
 from collector.store.tables import TRACE
 
-__all__ = ["FILTERS", "SORTS", "FrameRow", "HeldRow", "callers_of", "frame_text", "frames", "held_by_stack", "stack_users"]
+__all__ = [
+    "ALLOCATORS",
+    "FILTERS",
+    "SORTS",
+    "FrameRow",
+    "HeldRow",
+    "callers_of",
+    "frame_text",
+    "frames",
+    "held_by_stack",
+    "module_file",
+    "stack_users",
+]
 
 _stack = TRACE.tables["stack"]
 _frame = TRACE.tables["stack_frame"]
@@ -21,7 +33,8 @@ _allocation = TRACE.tables["allocation"]
 _p = process_table()
 
 _SHOWN_FRAMES = 3
-_ALLOCATORS = ("ntdll.dll", "ucrtbase.dll", "ucrtbased.dll", "msvcrt.dll", "kernelbase.dll", "verifier.dll", "vcruntime140.dll")
+ALLOCATORS = ("ntdll.dll", "ucrtbase.dll", "ucrtbased.dll", "msvcrt.dll", "kernelbase.dll", "verifier.dll", "vcruntime140.dll")
+"""Modules whose frames at the inner end of a stack are the allocator's own, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +160,13 @@ def callers_of(db: Connection, stacks: list[int]) -> dict[int, str]:
     )
     for row in rows:
         shown = lines.setdefault(row.stack_n, [])
-        if len(shown) < _SHOWN_FRAMES and _file(row.module).lower() not in _ALLOCATORS:
+        if len(shown) < _SHOWN_FRAMES and module_file(row.module).lower() not in ALLOCATORS:
             shown.append(frame_text(row.module, row.symbol, row.offset, row.address))
     return {stack: " ← ".join(shown) for stack, shown in lines.items()}
 
 
-def _file(module: str | None) -> str:
+def module_file(module: str | None) -> str:
+    """The file name of a module's path; empty for none."""
     return (module or "").replace("/", "\\").rpartition("\\")[2]
 
 
@@ -161,8 +175,8 @@ def frame_text(module: str | None, symbol: str | None, offset: int | None, addre
     if module is None:
         return fmt.address(address)
     if symbol:
-        return f"{_file(module)}!{symbol}"
-    return f"{_file(module)}+{fmt.hexadecimal(offset)}" if offset is not None else _file(module)
+        return f"{module_file(module)}!{symbol}"
+    return f"{module_file(module)}+{fmt.hexadecimal(offset)}" if offset is not None else module_file(module)
 
 
 def frames(db: Connection, stack_hash: str) -> tuple[int, bool, list[FrameRow]] | None:

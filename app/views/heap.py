@@ -124,6 +124,7 @@ class HeapProcessPage(HeapScopePage):
     counters: Listing
     anomalies: Listing
     more_anomalies: bool
+    flame_href: str = field(metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +195,7 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
         counters=plain_listing("counters", path, COUNTER_COLUMNS, counters),
         anomalies=plain_listing("anomalies", path, ANOMALY_COLUMNS, anomalies),
         more_anomalies=more,
+        flame_href=trace.urls("heap_flame", {} if shown == whole else _as_query(shown), trace_key=trace.key, process=row.process),
     )
     return render(request, "heap_process.html", page)
 
@@ -269,6 +271,10 @@ def _found_heap(trace: OpenTrace, process_n: int, process: ProcessRow, text: str
         way = Crumb(f"the heaps of {process.name}", trace.urls("heap_process", trace_key=trace.key, process=process.process))
         raise NotFound(f"Process {process.name} has no heap {text} in this trace.", ways=(way,))
     return found
+
+
+def _as_query(shown: tuple[int, int]) -> dict[str, str]:
+    return {"from": str(shown[0]), "to": str(shown[1])}
 
 
 def _figure_answer(figure: Figure, shown: tuple[int, int]) -> Response:

@@ -1,0 +1,109 @@
+"""What a process holds, by calls: the tree, its limits, its picture and its page."""
+
+import plotly.graph_objects as go
+
+from app.charts.icicle import icicle_figure
+from app.queries.heap_flame import MAX_DEPTH, MAX_NODES, CallNode, tree_of
+from app.queries.heap_scan import Group
+from tests.build import Trace, heap, system
+from tests.build.answers import as_json, figure_in
+from tests.build.imported import ImportTrace
+from tests.build.served import served
+
+APP, NTDLL = 0x7FF6_A000_0000, 0x7FF8_B000_0000
+
+
+def held(size: int, blocks: int = 1) -> Group:
+    return Group(held=blocks, held_bytes=size)
+
+
+def shape(node: CallNode) -> list[tuple[int, str, int]]:
+    return [(depth, one.name, one.bytes) for depth, one in node.walk()]
+
+
+def test_stacks_that_share_their_callers_share_their_nodes() -> None:
+    root = tree_of([(["main", "load", "alloc"], held(100)), (["main", "draw"], held(300, 3)), (["main", "load"], held(50))])
+
+    assert shape(root) == [(0, "all", 450), (1, "main", 450), (2, "draw", 300), (2, "load", 150), (3, "alloc", 100)]
+    load = root.children["main"].children["load"]
+    assert (load.self_bytes, load.self_blocks, load.blocks) == (50, 1, 2)
+
+
+def test_recursion_stays_as_deep_as_it_was() -> None:
+    assert [name for _, name, _ in shape(tree_of([(["f"] * 40, held(1))]))] == ["all"] + ["f"] * 40
+
+
+def test_each_node_holds_its_own_and_its_childrens() -> None:
+    root = tree_of([([f"m{i % 7}", f"f{i % 13}", f"g{i}"], held(i + 1)) for i in range(900)])
+
+    for _, node in root.walk():
+        assert node.bytes == node.self_bytes + sum(child.bytes for child in node.children.values())
+        assert node.blocks == node.self_blocks + sum(child.blocks for child in node.children.values())
+    assert root.bytes == sum(range(1, 901))
+
+
+def test_nodes_too_small_to_see_are_counted_in_their_caller() -> None:
+    root = tree_of([(["main", "big"], held(1_000_000, 5_000)), (["main", "tiny"], held(10))])
+
+    assert list(root.children["main"].children) == ["big"]
+    assert root.children["main"].self_bytes == 10
+
+
+def test_the_tree_has_a_greatest_size() -> None:
+    root = tree_of([([f"a{i}", f"b{i}", f"c{i}"], held(1_000_000 + i)) for i in range(900)])
+
+    assert sum(1 for _ in root.walk()) <= MAX_NODES
+    assert root.bytes == sum(1_000_000 + i for i in range(900))
+
+
+def test_the_icicle_gives_each_frame_its_width() -> None:
+    figure = icicle_figure(tree_of([(["<main>", "load"], held(100)), (["<main>", "draw"], held(300, 2))]), by="bytes")
+    trace = figure["data"][0]
+
+    assert trace["labels"] == ["all", "&lt;main&gt;", "draw", "load"]
+    assert trace["parents"] == ["", "0", "1", "1"]
+    assert (trace["values"], trace["branchvalues"]) == ([400, 400, 300, 100], "total")
+    assert icicle_figure(tree_of([(["a"], held(5, 2))]), by="blocks")["data"][0]["values"] == [2, 2]
+    go.Figure(figure)
+
+
+def test_q02_the_page_shows_the_calls_of_a_window_without_the_allocators_frames(import_trace: ImportTrace) -> None:
+    load, draw = APP + 0x1120, APP + 0x2240
+    trace = Trace().cpu(
+        0,
+        system.process_start(at_us=1),
+        system.image("Load", at_us=2, base=APP, file="app.exe"),
+        system.image("Load", at_us=3, base=NTDLL, size=0x20_0000, file="C:\\Windows\\System32\\ntdll.dll"),
+        heap.alloc(at_us=1_000, address=heap.HEAP + 0x1000, size=100, stack=(NTDLL + 0x10, load, APP + 0x100)),
+        heap.alloc(at_us=2_000, address=heap.HEAP + 0x2000, size=300, stack=(NTDLL + 0x10, draw, APP + 0x100)),
+        heap.alloc(at_us=9_000, address=heap.HEAP + 0x3000, size=7, stack=(load,)),
+    )
+    imported = import_trace(trace)
+    process = imported.one("select distinct process from v_allocations")
+    with served(imported.folder) as client:
+        path = f"/t/{imported.report.key}/heap/{process}/flame"
+        page = as_json(client, f"{path}?from=0&to=5000000")
+        figure = figure_in(client.get(f"{path}?from=0&to=5000000&by=blocks").text, "flame-chart")
+        refused = client.get(f"{path}?by=weight")
+        empty = client.get(f"{path}?from=10&to=20")
+
+    assert [(row["depth"], row["frame"], row["bytes"]) for row in page["rows"]] == [
+        (1, "app.exe+0x100", 400),
+        (2, "app.exe+0x2240", 300),
+        (2, "app.exe+0x1120", 100),
+    ]
+    assert figure["data"][0]["values"] == [2, 2, 1, 1]
+    assert refused.status_code == 400
+    assert "Nothing that was allocated in this range is still held" in empty.text
+
+
+def test_very_deep_stacks_are_cut_and_say_so(import_trace: ImportTrace) -> None:
+    frames = tuple(APP + 0x1000 + i for i in range(MAX_DEPTH + 60))
+    trace = Trace().cpu(0, system.process_start(at_us=1), heap.alloc(at_us=1_000, address=heap.HEAP + 0x1000, size=100, stack=frames))
+    imported = import_trace(trace)
+    process = imported.one("select distinct process from v_allocations")
+    with served(imported.folder) as client:
+        rows = as_json(client, f"/t/{imported.report.key}/heap/{process}/flame")["rows"]
+
+    assert len(rows) == MAX_DEPTH
+    assert rows[-1]["frame"] == "(deeper frames)"
