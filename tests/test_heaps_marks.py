@@ -40,12 +40,14 @@ def test_sizes_are_gauges_and_the_last_ones_stay_with_the_heap() -> None:
 
 
 def test_locks_validations_and_subsegments_are_marks() -> None:
-    names = ("Lock", "Unlock", "Validate", "Walk")
+    names = ("Lock", "Unlock", "Validate", "Walk")  # and the first range of a heap
     records = [heap_record(name, 10 + i) for i, name in enumerate(names)]
     records.append(heap_record("SubsegmentAlloc", 20, sub_segment=0x1A_8000, sub_segment_size=4096, block_size=32))
+    records.append(heap_record("RangeCreate", 21, first_range_size=65536, hr_create_flags=2))
     ran = run(records)
 
-    assert [g["what"] for g in ran.table("heap_gauge")] == ["lock", "unlock", "validate", "walk", "subsegment_alloc"]
+    what = [g["what"] for g in ran.table("heap_gauge")]
+    assert what == ["lock", "unlock", "validate", "walk", "subsegment_alloc", "range_create"]
     assert json.loads(ran.table("heap_gauge")[4]["fields"])["sub_segment"] == "0x1a8000"
     assert ran.table("allocation") == []
 

@@ -83,6 +83,13 @@ def test_a_stack_without_an_event_is_counted() -> None:
     assert problems(ran) == {"unmatched_stacks": 2}
 
 
+def test_a_time_far_ahead_waits_for_nothing() -> None:
+    ran = run([alloc(10, A), stack(11, (1 << 63) + 5, USER), stack(12, 1 << 62, USER), stack(13, 10, OTHER)], [1, 2, 3])
+
+    assert owner(ran) == [OTHER]
+    assert problems(ran) == {"unmatched_stacks": 2}
+
+
 def test_stacks_of_other_events_are_not_missed() -> None:
     """A sampled profile has a record without a thread; its stack names it all the same."""
     ran = run([Rec("SampleProfile", 10, {}, pid=-1, tid=-1), alloc(20, A), stack(21, 10, USER), stack(22, 20, OTHER)])

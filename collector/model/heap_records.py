@@ -63,6 +63,7 @@ MARK_NAMES = {
     "HeapAffinityManagerEnable": "affinity_manager_enable",
     "HeapAffinitySlotChanged": "affinity_slot_changed",
     "HeapSubsegmentReuseThresholdActivated": "subsegment_reuse_threshold_activated",
+    "HeapRangeCreate": "range_create",
 }
 """Events that say something of a heap but nothing of a block, and their names in table heap_gauge."""
 

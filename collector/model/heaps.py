@@ -17,6 +17,7 @@ from collector.losses import Losses
 from collector.model.heap_blocks import HEAP_SUPERSEDED, PROCESS_EXIT, SUPERSEDED, Blocks
 from collector.model.heap_changes import WindowChanges, WindowClock
 from collector.model.heap_exact import ExactReplay
+from collector.model.heap_ledger import Ledger
 from collector.model.heap_lives import Lives
 from collector.model.heap_losses import LossIndex
 from collector.model.heap_marks import HeapRanges, Marks
@@ -131,13 +132,11 @@ class Heaps:
         steps = [*heap_steps(records), *block_steps(touches, groups, records), *exits]
         if steps:
             steps.sort(key=attrgetter("row"))  # stable: of one record, first sights stand first and exits last
-            exact = ExactReplay(
-                places=self._places, blocks=self._blocks, lives=self._lives, totals=self._totals, losses=losses, changes=changes,
-                clock=clock, hold_ticks=hold,
-            )  # fmt: skip
-            exact.load(touches.places[groups], np.flatnonzero(is_ending))
+            ledger = Ledger(places=self._places, blocks=self._blocks, totals=self._totals, changes=changes, clock=clock)
+            ledger.load(touches.places[groups], np.flatnonzero(is_ending))
+            exact = ExactReplay(ledger, places=self._places, lives=self._lives, totals=self._totals, losses=losses, hold_ticks=hold)
             exact.run(steps)
-            exact.finish()
+            ledger.finish()
         plain = PlainReplay(
             records, places=self._places, blocks=self._blocks, lives=self._lives, totals=self._totals, changes=changes, clock=clock
         )

@@ -88,7 +88,8 @@ class Stacks:
         self._contexts.advance(batch)
         self._inside.advance(batch)
         records = self._take_in(batch)
-        is_in_time = (records.ticks - records.event_ticks <= self._hold) & (records.event_ticks > self.settled_ticks)
+        named = records.event_ticks
+        is_in_time = (named >= records.ticks - self._hold) & (named <= records.ticks + self._hold) & (named > self.settled_ticks)
         self._report(records.only(~is_in_time))
         self._records.append(records.only(is_in_time))
         is_stack = np.zeros(len(raw), dtype=np.bool_)
