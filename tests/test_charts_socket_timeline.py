@@ -59,6 +59,15 @@ def test_bars_in_flight_together_have_lanes_of_their_own() -> None:
     assert trace_named(figure, "sends ▲")["y"] == [0.24, 1.24, 2.24, 3.24]
 
 
+def test_a_bar_too_narrow_for_the_pointer_is_met_through_an_unseen_point() -> None:
+    figure = socket_timeline_figure(timeline(bar("send", "send", SECOND, SECOND + 2_000)), ())
+
+    assert trace_named(figure, "sends ▲")["hoverinfo"] == "skip"
+    target = trace_named(figure, "sends ▲, narrow")
+    assert (target["x"], target["marker"]["opacity"], target["meta"]) == ([1.000001], 0, {"selects": True})
+    assert target["customdata"][0][0] == trace_named(figure, "sends ▲")["customdata"][0][0] == "send:0x10@1000000000"
+
+
 def test_an_operation_in_flight_at_the_end_reaches_it_and_has_an_arrow() -> None:
     figure = socket_timeline_figure(timeline(bar("recv", "receive", SECOND, None, outcome="in_flight")), ())
 

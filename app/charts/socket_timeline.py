@@ -1,6 +1,7 @@
 """The timeline of one socket: its life, its operations in lanes, moments, and bytes so far."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from app import format as fmt
@@ -106,26 +107,58 @@ def _touches(time: TimeAxis, phase: Phase) -> bool:
     return (phase.from_ns is None or phase.from_ns <= time.to_ns) and (phase.to_ns is None or phase.to_ns >= time.from_ns)
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """An operation with the part of it that the range shows, and its lane."""
+
+    bar: OperationBar
+    start_ns: int
+    end_ns: int
+    lane: int
+
+    @property
+    def y(self) -> float:
+        low, high = _HALF[self.bar.direction]
+        return round(self.lane + (low + high) / 2, 3)
+
+    @property
+    def height(self) -> float:
+        low, high = _HALF[self.bar.direction]
+        return round(high - low, 3)
+
+
 def _bars(time: TimeAxis, bars: Sequence[OperationBar]) -> tuple[Row | None, list[dict[str, Any]]]:  # Any: JSON
     if not bars:
         return None, []
     # An operation whose post is unknown is drawn at its completion alone: nobody knows how long it was.
-    ends = [(time.inside(bar.from_ns, bar.to_ns or time.from_ns), time.inside(bar.to_ns, time.to_ns)) for bar in bars]
-    order = sorted(range(len(bars)), key=lambda i: ends[i])
+    ends = sorted(
+        ((time.inside(bar.from_ns, bar.to_ns or time.from_ns), time.inside(bar.to_ns, time.to_ns), bar) for bar in bars),
+        key=lambda end: end[:2],
+    )
     gap = (time.to_ns - time.from_ns) // 600  # so that two bars of one lane can be told apart
-    lane_of = dict(zip(order, pack([ends[i] for i in order], gap=gap), strict=True))
-    lanes = max(lane_of.values()) + 1
+    packed = pack([(start, end) for start, end, _ in ends], gap=gap)
+    placed = [_Placed(bar, start, end, lane) for (start, end, bar), lane in zip(ends, packed, strict=True)]
+    lanes = max(packed) + 1
+    narrow = (time.to_ns - time.from_ns) // 150  # too narrow for a pointer to meet
     traces = []
-    for direction, (low, high) in _HALF.items():
-        mine = [i for i in range(len(bars)) if bars[i].direction == direction]
-        if mine:
+    for direction in _HALF:
+        mine = [one for one in placed if one.bar.direction == direction]
+        wide, thin = (
+            [one for one in mine if one.end_ns - one.start_ns >= narrow],
+            [one for one in mine if one.end_ns - one.start_ns < narrow],
+        )
+        if wide:
             traces.append(
-                _bar_trace(time, [bars[i] for i in mine], [ends[i] for i in mine], [lane_of[i] for i in mine], low, high, direction)
+                _bar_trace(time, wide, direction)
+                | {"customdata": [[one.bar.link, _bar_words(one.bar)] for one in wide], "hovertemplate": "%{customdata[1]}<extra></extra>"}
             )
-    marked = [i for i in range(len(bars)) if bars[i].overlaps or bars[i].freed]
+        if thin:
+            traces.append(_bar_trace(time, thin, direction) | {"customdata": [[one.bar.link] for one in thin], "hoverinfo": "skip"})
+            traces.append(_targets(time, thin, direction))
+    marked = [one for one in placed if one.bar.overlaps or one.bar.freed]
     if marked:
-        traces.append(_hatched(time, [bars[i] for i in marked], [ends[i] for i in marked], [lane_of[i] for i in marked]))
-    traces += _open_ends(time, bars, ends, lane_of)
+        traces.append(_hatched(time, marked))
+    traces += _open_ends(time, placed)
     step = max(1, lanes // 8)
     row = Row(
         {
@@ -139,32 +172,37 @@ def _bars(time: TimeAxis, bars: Sequence[OperationBar]) -> tuple[Row | None, lis
     return row, traces
 
 
-def _bar_trace(
-    time: TimeAxis,
-    bars: Sequence[OperationBar],
-    ends: Sequence[tuple[int, int]],
-    lanes: Sequence[int],
-    low: float,
-    high: float,
-    direction: str,
-) -> dict[str, Any]:  # Any: JSON
+def _bar_trace(time: TimeAxis, placed: Sequence[_Placed], direction: str) -> dict[str, Any]:  # Any: JSON
     colour = COLOURS[direction]
-    failed = [bar.outcome in ("failed", "rejected", "cancelled") for bar in bars]
+    failed = [one.bar.outcome in ("failed", "rejected", "cancelled") for one in placed]
     return {
         "type": "bar",
         "orientation": "h",
         "name": _WORDS[direction],
-        "base": [time.at(start) for start, _ in ends],
-        "x": [time.length(end - start) for start, end in ends],
-        "y": [round(lane + (low + high) / 2, 3) for lane in lanes],
-        "width": round(high - low, 3),
-        # The outline gives an operation of no width one pixel; a failed one is hollow.
+        "base": [time.at(one.start_ns) for one in placed],
+        "x": [time.length(one.end_ns - one.start_ns) for one in placed],
+        "y": [one.y for one in placed],
+        "width": placed[0].height,
+        # The outline gives an operation of no width one pixel; a failed one is pale.
         "marker": {
             "color": colour,
             "opacity": [0.35 if no else 1 for no in failed] if any(failed) else 1,
             "line": {"width": 1, "color": colour},
         },
-        "customdata": [[bar.link, _bar_words(bar)] for bar in bars],
+        "meta": {"selects": True},
+    }
+
+
+def _targets(time: TimeAxis, placed: Sequence[_Placed], direction: str) -> dict[str, Any]:  # Any: JSON
+    """Unseen points on bars that are too narrow for a pointer: a point is met from some pixels away."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"{_WORDS[direction]}, narrow",
+        "x": [time.at((one.start_ns + one.end_ns) // 2) for one in placed],
+        "y": [one.y for one in placed],
+        "marker": {"size": 8, "opacity": 0, "color": COLOURS[direction]},
+        "customdata": [[one.bar.link, _bar_words(one.bar)] for one in placed],
         "hovertemplate": "%{customdata[1]}<extra></extra>",
         "meta": {"selects": True},
     }
@@ -191,19 +229,16 @@ def _bar_words(bar: OperationBar) -> str:
     return "<br>".join(lines)
 
 
-def _hatched(
-    time: TimeAxis, bars: Sequence[OperationBar], ends: Sequence[tuple[int, int]], lanes: Sequence[int]
-) -> dict[str, Any]:  # Any: JSON
-    """Hatching over operations whose buffer is shared or was freed, with how often beside it."""
-    middles = [sum(_HALF[bar.direction]) / 2 for bar in bars]
+def _hatched(time: TimeAxis, placed: Sequence[_Placed]) -> dict[str, Any]:  # Any: JSON
+    """Hatching over operations whose buffer is shared or was freed."""
     return {
         "type": "bar",
         "orientation": "h",
         "name": "overlap, freed in flight",
-        "base": [time.at(start) for start, _ in ends],
-        "x": [time.length(end - start) for start, end in ends],
-        "y": [round(lane + middle, 3) for lane, middle in zip(lanes, middles, strict=True)],
-        "width": [round(_HALF[bar.direction][1] - _HALF[bar.direction][0], 3) for bar in bars],
+        "base": [time.at(one.start_ns) for one in placed],
+        "x": [time.length(one.end_ns - one.start_ns) for one in placed],
+        "y": [one.y for one in placed],
+        "width": [one.height for one in placed],
         "marker": {
             "color": "rgba(0,0,0,0)",
             "line": {"width": 2, "color": COLOURS["overlap"]},
@@ -213,19 +248,16 @@ def _hatched(
     }
 
 
-def _open_ends(
-    time: TimeAxis, bars: Sequence[OperationBar], ends: Sequence[tuple[int, int]], lane_of: dict[int, int]
-) -> list[dict[str, Any]]:  # Any: JSON
+def _open_ends(time: TimeAxis, placed: Sequence[_Placed]) -> list[dict[str, Any]]:  # Any: JSON
     """An arrow where a bar goes on after the trace, an open one where its post is unknown."""
     traces = []
-    for symbol, side, said, indexes in (
-        ("triangle-right", 1, "in flight when the trace ends", [i for i, bar in enumerate(bars) if bar.to_ns is None]),
-        ("triangle-left-open", 0, "its post is not in the trace", [i for i, bar in enumerate(bars) if bar.from_ns is None]),
+    for symbol, said, mine in (
+        ("triangle-right", "in flight when the trace ends", [(one, one.end_ns) for one in placed if one.bar.to_ns is None]),
+        ("triangle-left-open", "its post is not in the trace", [(one, one.start_ns) for one in placed if one.bar.from_ns is None]),
     ):
-        if indexes:
-            y = [round(lane_of[i] + sum(_HALF[bars[i].direction]) / 2, 3) for i in indexes]
-            trace = _markers([time.at(ends[i][side]) for i in indexes], y, symbol, "ink", 8, [said] * len(indexes))
-            trace["marker"]["color"] = [COLOURS[bars[i].direction] for i in indexes]
+        if mine:
+            trace = _markers([time.at(at) for _, at in mine], [one.y for one, _ in mine], symbol, "ink", 8, [said] * len(mine))
+            trace["marker"]["color"] = [COLOURS[one.bar.direction] for one, _ in mine]
             traces.append(trace)
     return traces
 

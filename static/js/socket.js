@@ -31,7 +31,7 @@ document.addEventListener("click", (event) => {
   if (row && !event.target.closest("a, button, input, summary") && !getSelection()?.toString()) select(row.dataset.link, false);
 });
 document.addEventListener("mouseover", (event) => {
-  const ns = momentOf(event.target.closest?.("tr[data-ns]"));
+  const ns = momentOf(event.target.closest?.("tbody tr"));
   if (ns !== null) showMoment(ns);
 });
 document.addEventListener("swapped", () => mark(readState(location.search).selected, false));

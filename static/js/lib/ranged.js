@@ -89,7 +89,7 @@ async function swapParts(charts, mine) {
   document.dispatchEvent(new CustomEvent("swapped"));
 }
 
-/** The moment that a row of a table stands for; null where it has none. */
+/** The moment that a row of a table stands for: its own, else the first one that it shows; null where it has none. */
 export function momentOf(row) {
-  return parseNs(row?.dataset?.ns ?? null);
+  return parseNs(row?.dataset.ns ?? row?.querySelector("[data-ns]")?.dataset.ns ?? null);
 }
