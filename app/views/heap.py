@@ -192,7 +192,7 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
         peak_bytes=by_name.get("peak_bytes"),
         peak_ns=by_name.get("peak_ns"),
         heaps=plain_listing("heaps", path, HEAP_COLUMNS, queries.heaps_of(trace.db, n, row.process)),
-        counters=plain_listing("counters", path, COUNTER_COLUMNS, counters),
+        counters=plain_listing("counters", path, COUNTER_COLUMNS, [one for one in counters if not one.name.startswith("peak")]),
         anomalies=plain_listing("anomalies", path, ANOMALY_COLUMNS, anomalies),
         more_anomalies=more,
         flame_href=trace.urls("heap_flame", {} if shown == whole else _as_query(shown), trace_key=trace.key, process=row.process),
@@ -294,10 +294,11 @@ def _sentence(live: tuple[int, int], peak: int | None, peak_ns: int | None) -> s
 
 
 def _heap_sentence(heap: queries.HeapRow) -> str:
-    life = "older than the trace" if heap.created_ns is None else f"created at {fmt.time(heap.created_ns)}"
-    gone = f"destroyed at {fmt.time(heap.destroyed_ns)}" if heap.destroyed_ns is not None else "there when the trace ends"
-    held = f"holding {bytes_text(heap.live_bytes)} in {plural(heap.live_blocks, 'block')} since the trace began"
-    return f"This heap is {life} and {gone}, {held}."
+    life = "is older than the trace" if heap.created_ns is None else f"was created at {fmt.time(heap.created_ns)}"
+    held = f"{bytes_text(heap.live_bytes)} in {plural(heap.live_blocks, 'block')} that were not there when the trace began"
+    if heap.destroyed_ns is not None:
+        return f"This heap {life} and was destroyed at {fmt.time(heap.destroyed_ns)}."
+    return f"This heap {life}; at the end it holds {held}."
 
 
 def _chart_words(what: str, shown: tuple[int, int]) -> str:
