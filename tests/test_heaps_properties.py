@@ -8,7 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.heap_model import HEAP, OTHER_HEAP, Ran, Rec, alloc, create, destroy, end_process, free, heap_record, realloc, run, stack
+from collector.events.heap import HEAP_EVENTS
+from collector.schema import FieldType
+from tests.heap_model import (
+    HEAP,
+    OTHER_HEAP,
+    Ran,
+    Rec,
+    alloc,
+    create,
+    define,
+    destroy,
+    end_process,
+    free,
+    heap_record,
+    realloc,
+    run,
+    stack,
+    stack_key,
+)
 from tests.heap_reference import replay
 
 ADDRESSES = [0x1A_1000, 0x1A_2000, 0x1A_3000]
@@ -235,3 +253,44 @@ def test_a_busy_program_is_replayed_by_the_rules(seed: int) -> None:
     assert ran.anomalies() == [(kind, address or None, number) for _, kind, address, number in expected.anomalies]
     counted = {k: v for k, v in ran.counters().items() if not k.startswith(("bytes", "peak"))}
     assert counted == {name: count for name, count in expected.counters[100].items() if count}
+
+
+NUMBERS = [0, 1, 0x1000, HEAP, HEAP + 0x1000, 1 << 31, (1 << 32) - 1, 1 << 47, (1 << 47) - 1, 1 << 63, (1 << 64) - 1, 0xFFFF_8000_0000_0000]
+
+
+def anything(seed: int) -> list[Rec]:
+    """Records of every heap event with any numbers, of any process, and stacks of anything."""
+    random = Random(seed)
+    schemas = {schema.name: schema for schema in HEAP_EVENTS if any(field.name in ("heap_handle", "heap") for field in schema.fields)}
+    out: list[Rec] = []
+    ticks = 0
+    for _ in range(150):
+        ticks += random.choice([0, 1, 100, 10_000_000])
+        pid, tid = random.choice([-1, 0, 100, (1 << 32) - 1]), random.choice([-1, 0, 11, (1 << 32) - 1])
+        frames = tuple(random.choices(NUMBERS, k=random.randrange(4)))
+        asked = random.choice([ticks, 0, 1 << 63])
+        match random.randrange(10):
+            case 0:
+                out.append(stack(ticks, asked, frames, pid=pid % (1 << 32), tid=tid % (1 << 32)))
+            case 1:
+                out.append(stack_key(ticks, asked, random.choice(NUMBERS), pid=pid % (1 << 32), tid=tid % (1 << 32)))
+            case 2:
+                out.append(define(ticks, random.choice(NUMBERS), frames, what=random.choice(["Create", "Delete", "Rundown"])))
+            case _:
+                schema = random.choice(list(schemas.values()))
+                values: dict[str, int | str | tuple[int, ...]] = {}
+                for field in schema.fields:
+                    number = random.choice(NUMBERS)
+                    is_list = field.type is FieldType.RANGES
+                    values[field.name] = (number, 4096) if is_list else number % (1 << 32) if field.type is FieldType.U32 else number
+                out.append(Rec(schema.name, ticks, values, pid, tid))
+    return out
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_numbers_end_in_rows_that_a_database_takes(seed: int) -> None:
+    ran = run(anything(seed), [30, 60, 90])
+
+    cells = [cell for rows in ran.rows.values() for row in rows for cell in row]
+    assert {type(cell) for cell in cells} <= {int, str, bool, type(None)}
+    assert all(-(1 << 63) <= cell < 1 << 63 for cell in cells if isinstance(cell, int))
