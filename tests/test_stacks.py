@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.etlwriter import Record
@@ -302,6 +302,7 @@ def test_each_distinct_stack_is_stored_once() -> None:
     assert len({s["hash"] for s in ran.table("stack")}) == 2
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([1, 2, 3]), st.booleans(), st.sampled_from([USER, OTHER, IN_KERNEL])), max_size=25),
     st.integers(1, 25),
