@@ -37,8 +37,11 @@ _PEER = np.frombuffer(sockaddr_bytes("192.0.2.10:443"), np.uint8)
 class Piece(Protocol):
     """Records of one event: `places` in the trace, int64 ascending, and the processor of each."""
 
-    places: Int64s
-    cpus: Int64s
+    @property
+    def places(self) -> Int64s: ...
+
+    @property
+    def cpus(self) -> Int64s: ...
 
     def block(self, chosen: Int64s, ticks: Int64s) -> RecordBlock:
         """Some of the records, by number, at the given times."""

@@ -13,7 +13,7 @@ from bench.measure import run
 __all__ = ["RIVALS", "rival_rates"]
 
 RIVALS = {"dissect.etl": "dissect.etl==3.14", "etl-parser": "etl-parser==1.0.1"}
-_SECONDS = 12.0
+_SECONDS = 6.0
 
 # Each rival only iterates over the records, for some seconds at most; what it does with a payload is left out. The scripts run in the
 # rivals' environment, which has nothing of this project.

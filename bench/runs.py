@@ -65,7 +65,7 @@ def count_bytes(file: str) -> dict[str, object]:
     found = 0
     memory = np.empty(1 << 20, np.uint8)
     with Path(file).open("rb", buffering=0) as handle:
-        while count := handle.readinto(memory):
+        while count := handle.readinto(memory.data):
             found += int(np.count_nonzero(memory[:count]))
     return {"found": found, "seconds": time.perf_counter() - begin, "cpu": time.process_time() - used}
 
@@ -106,8 +106,15 @@ def insert_rows(trace: str, target: str) -> dict[str, object]:
     return {"rows": rows, "seconds": insert + index, "cpu": insert_cpu + index_cpu, "insert": insert_cpu, "index": index_cpu, "bytes": size}
 
 
+def pages(folder: str, key: str) -> dict[str, object]:
+    """The pages of a collected trace."""
+    from bench.pages import measure_pages
+
+    return measure_pages(folder, key)
+
+
 _RUNS: dict[str, Callable[..., dict[str, object]]] = {
-    "collect": collect, "decode": decode, "count-bytes": count_bytes, "insert-rows": insert_rows,
+    "collect": collect, "decode": decode, "count-bytes": count_bytes, "insert-rows": insert_rows, "pages": pages,
 }  # fmt: skip
 
 
