@@ -6,6 +6,7 @@ TraceError                      anything that is wrong with an input or with our
 │   ├── EmptyTrace              a file of no bytes, or a header without a single event
 │   └── NotAnEtl                the first bytes are not an ETW buffer
 ├── CollectCancelled            the user asked to stop
+├── SymbolsError                symbol files cannot be looked at: no such folder, no library
 └── StoreError                  the database cannot be read or written
     ├── StoreLocked             another process writes this trace
     ├── StoreFull               no space is left
@@ -32,6 +33,7 @@ __all__ = [
     "StoreSlow",
     "StoreTooNew",
     "StoreTooOld",
+    "SymbolsError",
     "TraceError",
 ]
 
@@ -62,6 +64,10 @@ class NotAnEtl(FormatError):
 
 class CollectCancelled(TraceError):
     """The user asked to stop; nothing was stored."""
+
+
+class SymbolsError(TraceError):
+    """Symbol files cannot be looked at; the traces are not to blame."""
 
 
 class StoreError(TraceError):

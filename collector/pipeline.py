@@ -22,6 +22,7 @@ from collector.model.rows import Rows, rows_of
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
 from collector.model.trace_row import end_of_trace, trace_row
+from collector.naming import Naming, find_names, write_names
 from collector.problems import Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
 from collector.raw import Reader
 from collector.readers import reader_for
@@ -30,6 +31,7 @@ from collector.store import locks
 from collector.store.catalog import Catalog, FindingCopy, ProblemCopy, now_utc
 from collector.store.engine import TraceFolder
 from collector.store.writer import TraceWriter
+from collector.symbols import Symbols
 
 __all__ = ["ImportReport", "Progress", "import_trace", "trace_key"]
 
@@ -40,7 +42,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an import has come. `stage` is reading, joining, indexing or checking; bytes count only while reading."""
+    """How far an import has come. `stage` is reading, joining, naming, indexing or checking; bytes count only while reading."""
 
     stage: str
     bytes_done: int
@@ -59,6 +61,8 @@ class ImportReport:
     problems: list[ProblemRow]
     findings: list[FindingCopy]
     seconds: float
+    naming: Naming | None = None
+    """What symbol files gave, where there were some."""
 
     @property
     def is_limited(self) -> bool:
@@ -83,6 +87,7 @@ def import_trace(
     *,
     keep: bool = False,
     name: str | None = None,
+    symbols: Symbols | None = None,
 ) -> ImportReport:
     """Read one trace and store its model under its key; an older trace of the same key is replaced when the new one is complete.
 
@@ -90,6 +95,7 @@ def import_trace(
         should_cancel: asked between windows and during long statements; once true, CollectCancelled is raised and nothing is stored.
         keep: refuse when the trace is there already.
         name: shown instead of the file's name.
+        symbols: where names of functions come from.
 
     Raises: SourceError, FormatError, CollectCancelled, StoreError and what is below them; then the folder is as it was before.
     """
@@ -104,7 +110,7 @@ def import_trace(
         catalog.begin(key, name=name or source.name, path=str(source.path.absolute()), size_bytes=source.size, version=program_version())
         try:
             with _rare_collections(), TraceWriter(folder, key, should_cancel=should_cancel) as writer:
-                job = _Import(reader, writer, catalog, key, on_progress, should_cancel)
+                job = _Import(reader, writer, catalog, key, on_progress, should_cancel, symbols)
                 report = job.run(name or source.name, started)
         except BaseException as error:
             with contextlib.suppress(StoreError):  # what went wrong is said by the first error
@@ -142,9 +148,10 @@ class _Import:
         key: str,
         on_progress: Callable[[Progress], None],
         should_cancel: Callable[[], bool],
+        symbols: Symbols | None,
     ) -> None:
         self.reader, self.writer, self.catalog, self.key = reader, writer, catalog, key
-        self.on_progress, self.should_cancel = on_progress, should_cancel
+        self.on_progress, self.should_cancel, self.symbols = on_progress, should_cancel, symbols
         header, clock, losses = reader.header, reader.header.clock, reader.losses
         self.clock = clock
         self.decoder = Decoder(header=header)
@@ -163,6 +170,7 @@ class _Import:
         """All stages in their order; returns when the trace is in place."""
         self.read()
         self.join()
+        naming = self.name_frames()
         problems = self.find_problems()
         self.tell("indexing")
         self.writer.index()
@@ -184,7 +192,7 @@ class _Import:
         kept = ("name", "start_utc", "end_ns", "events_lost", "buffers_lost", "collected_utc", "collector_version")
         entry = {column: getattr(trace, column) for column in kept} | {"bytes_done": None, "bytes_total": None}
         self.catalog.complete(self.key, entry | self.totals(), [_copy(p) for p in problems], copies)
-        return ImportReport(self.key, name, counts, problems, copies, time.monotonic() - started)
+        return ImportReport(self.key, name, counts, problems, copies, time.monotonic() - started, naming)
 
     def read(self) -> None:
         """Windows → rows."""
@@ -222,6 +230,15 @@ class _Import:
             for rows in one:
                 self.writer.write(rows)
                 self.tell("joining")
+
+    def name_frames(self) -> Naming | None:
+        """Functions of stack frames, from symbol files; stored, and handed back."""
+        if self.symbols is None:
+            return None
+        self.tell("naming")
+        naming = find_names(self.writer.connection, self.symbols, self.should_cancel)
+        write_names(self.writer.connection, naming, self.should_cancel)
+        return naming
 
     def find_problems(self) -> list[ProblemRow]:
         """What limits the answers, of all stages; stored, and handed back."""

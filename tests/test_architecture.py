@@ -61,6 +61,8 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.model.": ("collector.raw", "collector.schema", "collector.extended", "collector.store.tables"),
     "collector.store.tables": (),
     "collector.store.": ("collector.store.", "collector.model.rows", "collector.store.tables"),
+    "collector.symbols.": (),
+    "collector.naming": ("collector.symbols.", "collector.store."),
     "collector.etlwriter.": ("collector.schema", "collector.raw", "collector.events."),
     "collector.sample.": ("collector.etlwriter.", "collector.events.", "collector.schema", "collector.raw"),
     "collector.pipeline": ("collector.",),

@@ -165,7 +165,7 @@ def test_a_port_in_use_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert f"127.0.0.1:{port} cannot be listened on" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["collect", "inspect", "list", "delete", "export", "migrate", "serve", "demo"])
+@pytest.mark.parametrize("verb", ["collect", "inspect", "list", "symbols", "delete", "export", "migrate", "serve", "demo"])
 def test_each_help_shows_a_worked_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     assert f"example:\n  sockscope {verb}" in capsys.readouterr().out

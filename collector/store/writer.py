@@ -1,22 +1,24 @@
 """Fills the file of one trace beside the old one, and puts it in its place when it is complete."""
 
 import contextlib
+import errno
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from collector.errors import StoreError
+from collector.errors import StoreError, StoreFull
 from collector.model.rows import Rows
 from collector.store import dialects
 from collector.store.engine import TraceFolder
 from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
 from collector.store.views import create_views
 
-__all__ = ["TraceWriter", "create_indexes", "create_tables", "stamp"]
+__all__ = ["TraceWriter", "amended", "create_indexes", "create_tables", "stamp"]
 
 _INSERTS = {table: dialects.insert_sql(table, len(columns)) for table, columns in ROW_COLUMNS.items()}
 
@@ -83,15 +85,7 @@ class TraceWriter:
             create_views(self.connection)
         dialects.check_file(self.connection, self.part)
         self._close()
-        try:
-            _sync(self.part)
-            os.replace(self.part, self.target)  # noqa: PTH105 - one atomic step, the same on all systems
-            _sync_folder(self.target.parent)
-        except OSError as error:
-            raise StoreError(
-                f"{self.target}: the finished trace cannot be put in place ({error.strerror}). "
-                "Close programs that have it open, and try again."
-            ) from error
+        _put_in_place(self.part, self.target)
         self._finished = True
 
     def discard(self) -> None:
@@ -109,6 +103,34 @@ class TraceWriter:
         if hasattr(self, "connection"):
             self.connection.close()
         self._engine.dispose()
+
+
+@contextlib.contextmanager
+def amended(folder: TraceFolder, key: str, should_cancel: Callable[[], bool] | None = None) -> Iterator[Connection]:
+    """A connection to a copy of a finished trace; what was committed there takes the trace's place when the block ends without an error.
+
+    Whoever asks holds the trace's lock. Raises StoreFull, StoreError, CollectCancelled; StoreTooNew, StoreTooOld by its version.
+    """
+    part, target = folder.part_path(key), folder.trace_path(key)
+    folder.trace(key)
+    _remove(part)
+    try:
+        try:
+            shutil.copyfile(target, part)
+        except OSError as error:
+            kind = StoreFull if error.errno == errno.ENOSPC else StoreError
+            raise kind(f"{part}: a copy of the trace cannot be written ({error.strerror}). It stays as it was.") from error
+        engine = dialects.bulk_engine(part, should_cancel=should_cancel)
+        try:
+            with engine.connect() as connection:
+                yield connection
+                connection.rollback()
+                dialects.check_file(connection, part)
+        finally:
+            engine.dispose()
+        _put_in_place(part, target)
+    finally:
+        _remove(part)
 
 
 def create_tables(connection: Connection) -> None:
@@ -130,6 +152,18 @@ def stamp(connection: Connection, version: str) -> None:
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
     )
     connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (version,))
+
+
+def _put_in_place(part: Path, target: Path) -> None:
+    """Make a finished file safe and let it take its place in one step. Raises StoreError."""
+    try:
+        _sync(part)
+        os.replace(part, target)  # noqa: PTH105 - one atomic step, the same on all systems
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise StoreError(
+            f"{target}: the finished trace cannot be put in place ({error.strerror}). Close programs that have it open, and try again."
+        ) from error
 
 
 def _remove(path: Path) -> None:

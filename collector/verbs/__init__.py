@@ -1,8 +1,8 @@
 """The collector's verbs, in the order of the help."""
 
-from collector.verbs import collect, delete, export, inspect, list, migrate
+from collector.verbs import collect, delete, export, inspect, list, migrate, symbols
 
 __all__ = ["VERBS"]
 
-VERBS = (collect, inspect, list, delete, export, migrate)
+VERBS = (collect, inspect, list, symbols, delete, export, migrate)
 """Modules with `add(verbs)`, which declares the verb and names the function that runs it. Heavy imports wait for that function."""

@@ -1,6 +1,7 @@
 """sockscope collect: traces into the database, with progress, problems and a line for each."""
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 if TYPE_CHECKING:
     from collector.pipeline import ImportReport, Progress
     from collector.store.engine import TraceFolder
+    from collector.symbols import Symbols
 
 __all__ = ["add", "collect_file", "run", "summary"]
 
@@ -28,6 +30,13 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="an .etl file")
     parser.add_argument("--name", help="show the trace under this name instead of the file's (one file only)")
     parser.add_argument("--keep", action="store_true", help="refuse a file that is collected already, instead of replacing its trace")
+    parser.add_argument(
+        "--symbols",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="name functions from the symbol files (.pdb) in this folder; may be repeated",
+    )
     add_database(parser)
     parser.set_defaults(run=run)
 
@@ -37,11 +46,21 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if args.name and len(args.files) > 1:
         print("sockscope collect: --name fits one file only.", file=sys.stderr)
         return 2
+    with contextlib.ExitStack() as stack:
+        symbols = None
+        if args.symbols:
+            from collector.symbols import Symbols
+
+            symbols = stack.enter_context(Symbols(args.symbols))
+        return _collect_all(args, should_cancel, symbols)
+
+
+def _collect_all(args: argparse.Namespace, should_cancel: Callable[[], bool], symbols: "Symbols | None") -> int:
     folder = folder_of(args)
     stored, failed, limited = 0, 0, False
     for file in args.files:
         try:
-            report = collect_file(file, folder, should_cancel, keep=args.keep, name=args.name)
+            report = collect_file(file, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols)
         except CollectCancelled as error:
             print(error, file=sys.stderr)
             failed += 1
@@ -61,7 +80,13 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 
 def collect_file(
-    file: str, folder: "TraceFolder", should_cancel: Callable[[], bool], *, keep: bool = False, name: str | None = None
+    file: str,
+    folder: "TraceFolder",
+    should_cancel: Callable[[], bool],
+    *,
+    keep: bool = False,
+    name: str | None = None,
+    symbols: "Symbols | None" = None,
 ) -> "ImportReport":
     """Collect one file with a progress bar on stderr, then say there what limits it. Raises TraceError."""
     from tqdm import tqdm
@@ -78,10 +103,13 @@ def collect_file(
             bar.set_postfix_str(progress.stage, refresh=False)
             bar.update(progress.bytes_done - bar.n)
 
-        report = import_trace(source, folder, show, should_cancel, keep=keep, name=name)
+        report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols)
     for problem in report.problems:
         if problem.severity != Severity.NOTE:
             print(f"{report.name}: {problem.severity.replace('_', ' ')}: {problem.text}", file=sys.stderr)
+    if report.naming is not None:
+        for line in (*report.naming.lines, report.naming.summary()):
+            print(f"{report.name}: symbols: {line}", file=sys.stderr)
     return report
 
 
