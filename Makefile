@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8350
 DEMO_DATABASE ?= $(VENV)/demo
 
-.PHONY: demo test setup lint types unit browser migrations docs bench clean chromium
+.PHONY: demo test setup lint types unit browser migrations docs screenshots bench clean chromium
 
 demo: $(VENV)/.installed ## a running dashboard with the sample trace
 	$(BIN)/sockscope demo --database $(DEMO_DATABASE) --port $(PORT)
@@ -32,6 +32,9 @@ browser: setup chromium
 
 docs: setup ## the generated pages of docs/ (events, schema, command line)
 	COLUMNS=100 NO_COLOR=1 $(BIN)/python docs/generate.py
+
+screenshots: setup chromium ## the pictures of docs/screenshots
+	$(BIN)/python docs/screenshots.py
 
 bench: setup
 	$(BIN)/python -m bench
