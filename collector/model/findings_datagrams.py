@@ -8,10 +8,12 @@ from collector import words
 from collector.afdcodes import DATAGRAM_DROP_REASONS
 from collector.model.finding import (
     CERTAIN,
+    HAS_SOCKET,
     HIGH,
     LOW,
     MAX_PER_RULE,
     MEDIUM,
+    OPERATION_OF_SOCKET,
     POSSIBLE,
     About,
     Finding,
@@ -154,8 +156,8 @@ def receives_too_small(about: About) -> Iterator[Finding]:
             func.min(o.posted_len).label("shortest"),
             func.max(o.posted_len).label("longest"),
         )
-        .join_from(operation, socket, (s.trace_id == o.trace_id) & (s.n == o.socket_n))
-        .where(o.kind.in_(_RECEIVES), o.status.in_(TOO_SMALL))
+        .select_from(OPERATION_OF_SOCKET)
+        .where(HAS_SOCKET, o.kind.in_(_RECEIVES), o.status.in_(TOO_SMALL))
         .group_by(s.process_n, o.socket_n)
         .order_by(func.count().desc())
         .limit(MAX_PER_RULE)

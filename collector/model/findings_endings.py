@@ -8,10 +8,12 @@ from collector import words
 from collector.afdcodes import ABORT_REASONS, STATUS_WOULD_BLOCK, TRANSPORT_ABORTS
 from collector.model.finding import (
     CERTAIN,
+    HAS_SOCKET,
     HIGH,
     LOW,
     MAX_PER_RULE,
     MEDIUM,
+    OPERATION_OF_SOCKET,
     POSSIBLE,
     About,
     Finding,
@@ -158,8 +160,8 @@ def closed_in_flight(about: About) -> Iterator[Finding]:
             func.min(o.end_ns).label("t_ns"),
             func.sum(func.coalesce(o.posted_len, 0)).label("bytes"),
         )
-        .join_from(operation, socket, (s.trace_id == o.trace_id) & (s.n == o.socket_n))
-        .where(o.outcome == _OUTCOME("ended_with_socket"), o.kind.in_(_DATA))
+        .select_from(OPERATION_OF_SOCKET)
+        .where(HAS_SOCKET, o.outcome == _OUTCOME("ended_with_socket"), o.kind.in_(_DATA))
         .group_by(s.process_n, is_send)
         .order_by(func.count().desc())
         .limit(MAX_PER_RULE)
@@ -208,9 +210,9 @@ def connects_failed(about: About) -> Iterator[Finding]:
             func.min(o.posted_ns).label("t_ns"),
             func.max(o.completed_ns - o.posted_ns).label("longest"),
         )
-        .join_from(operation, socket, (s.trace_id == o.trace_id) & (s.n == o.socket_n))
+        .select_from(OPERATION_OF_SOCKET)
         .outerjoin(address, (r.trace_id == o.trace_id) & (r.n == func.coalesce(o.peer_n, s.remote_n)))
-        .where(o.kind == _KIND("connect"), o.outcome.in_(_ERRORS), func.coalesce(o.status, 0) != STATUS_WOULD_BLOCK)
+        .where(HAS_SOCKET, o.kind == _KIND("connect"), o.outcome.in_(_ERRORS), func.coalesce(o.status, 0) != STATUS_WOULD_BLOCK)
         .group_by(s.process_n, o.status, r.text)
         .order_by(func.count().desc())
         .limit(MAX_PER_RULE)

@@ -6,7 +6,22 @@ from sqlalchemy import and_, case, distinct, exists, func, literal, or_, select
 
 from collector import words
 from collector.afdcodes import STATUS_WOULD_BLOCK
-from collector.model.finding import CERTAIN, HIGH, LOW, MAX_PER_RULE, MEDIUM, About, Finding, between, counted, said, span, status_text
+from collector.model.finding import (
+    CERTAIN,
+    HAS_SOCKET,
+    HIGH,
+    LOW,
+    MAX_PER_RULE,
+    MEDIUM,
+    OPERATION_OF_SOCKET,
+    About,
+    Finding,
+    between,
+    counted,
+    said,
+    span,
+    status_text,
+)
 from collector.store.tables import abort, address, operation, socket, socket_event
 
 __all__ = ["half_closed", "never_completed", "repeated_errors", "unclosed"]
@@ -134,8 +149,9 @@ def never_completed(about: About) -> Iterator[Finding]:
             func.min(o.socket_n).label("socket_n"),
             func.min(o.posted_ns).label("t_ns"),
         )
-        .join_from(operation, socket, (s.trace_id == o.trace_id) & (s.n == o.socket_n))
+        .select_from(OPERATION_OF_SOCKET)
         .where(
+            HAS_SOCKET,
             o.outcome == _OUTCOME("in_flight"),
             or_(
                 o.kind.in_(_SENDS) & (age >= LONG_SEND_NS),
@@ -196,8 +212,8 @@ def repeated_errors(about: About) -> Iterator[Finding]:
             func.min(func.coalesce(o.completed_ns, o.posted_ns)).label("t_ns"),
             func.max(func.coalesce(o.completed_ns, o.posted_ns)).label("last_ns"),
         )
-        .join_from(operation, socket, (s.trace_id == o.trace_id) & (s.n == o.socket_n))
-        .where(o.outcome.in_((_OUTCOME("failed"), _OUTCOME("rejected"))), status != STATUS_WOULD_BLOCK, o.kind != _CONNECT)
+        .select_from(OPERATION_OF_SOCKET)
+        .where(HAS_SOCKET, o.outcome.in_((_OUTCOME("failed"), _OUTCOME("rejected"))), status != STATUS_WOULD_BLOCK, o.kind != _CONNECT)
         .group_by(s.process_n, o.kind, status)
         .having(func.count() >= MIN_REPEATED)
         .order_by(func.count().desc())

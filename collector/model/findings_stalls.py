@@ -5,11 +5,11 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import func, or_, select
 
 from collector import words
 from collector.afdcodes import SO_SNDBUF
-from collector.model.finding import MAX_PER_RULE, MEDIUM, POSSIBLE, About, Finding, said, span
+from collector.model.finding import HAS_SOCKET, MAX_PER_RULE, MEDIUM, OPERATION_OF_SOCKET, POSSIBLE, About, Finding, said, span
 from collector.store.tables import operation, option, socket
 
 __all__ = ["small_write_stalls"]
@@ -32,14 +32,13 @@ _OPERATIONS_READ = 200_000
 def small_write_stalls(about: About) -> Iterator[Finding]:
     """Q16: small sends that wait about 40 or 200 ms, again and again: Nagle's algorithm against a delayed acknowledgement."""
     o, s = operation.c, socket.c
-    small = case((and_(o.kind == _SEND, o.bytes.between(1, SMALL_WRITE_BYTES)), 1), else_=0)
     query = (
-        select(o.socket_n, s.process_n, func.sum(small).label("small"))
-        .join_from(operation, socket, (s.trace_id == o.trace_id) & (s.n == o.socket_n))
-        .where(or_(s.type == _STREAM, s.type.is_(None)))
+        select(o.socket_n, s.process_n, func.count().label("small"))
+        .select_from(OPERATION_OF_SOCKET)
+        .where(HAS_SOCKET, o.kind == _SEND, o.bytes.between(1, SMALL_WRITE_BYTES), or_(s.type == _STREAM, s.type.is_(None)))
         .group_by(o.socket_n, s.process_n)
-        .having(func.sum(small) >= MIN_STALLS * 2)
-        .order_by(func.sum(small).desc())
+        .having(func.count() >= MIN_STALLS * 2)
+        .order_by(func.count().desc())
         .limit(_CANDIDATES)
     )
     found = 0
