@@ -66,6 +66,13 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         help=f"demand this from everybody; default: ${TOKEN_VARIABLE}, and one is made up where other machines can reach the server",
     )
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name by which the server may be called")
+    parser.add_argument(
+        "--uploads",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="let browsers send traces, or not (default: only where no other machine can reach the server)",
+    )
+    parser.add_argument("--upload-limit", type=float, default=8, metavar="GIB", help="size limit of a trace that is sent (default: 8)")
     parser.add_argument("--root-path", default="", metavar="PATH", help="path under which a proxy shows the server, such as /sockscope")
 
 
@@ -120,6 +127,8 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
         token=token,
         allowed_hosts=tuple(args.allow_host),
         root_path=args.root_path,
+        uploads=args.uploads,
+        upload_bytes=int(args.upload_limit * 2**30),
     )
     try:
         app = create_app(settings)

@@ -17,6 +17,8 @@ class Settings:
 
     `database` is the folder of the traces, None for the default one. `token` is demanded from everybody when it is set; it must be set
     where the server listens on anything but the loopback address. `allowed_hosts` are further names by which the server may be called.
+    `uploads` says whether browsers may send traces, None: only where nobody but this machine reaches the server; `upload_bytes` is the most
+    that one may have.
     """
 
     database: Path | None = None
@@ -26,6 +28,8 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     root_path: str = ""
     query_seconds: float = 8.0
+    uploads: bool | None = None
+    upload_bytes: int = 8 << 30
 
     def check(self) -> "Settings":
         """The settings themselves. Raises SettingsError for what cannot work."""
@@ -40,9 +44,16 @@ class Settings:
             )
         if self.query_seconds <= 0:
             raise SettingsError("The time limit of a query must be more than 0 seconds.")
+        if self.upload_bytes <= 0:
+            raise SettingsError("The size limit of an upload must be more than 0 bytes.")
         if self.root_path and not self.root_path.startswith("/"):
             raise SettingsError(f"{self.root_path}: the base path starts with a slash.")
         return self
+
+    @property
+    def takes_uploads(self) -> bool:
+        """Whether browsers may send traces."""
+        return is_loopback(self.host) if self.uploads is None else self.uploads
 
     @property
     def base_path(self) -> str:

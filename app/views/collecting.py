@@ -1,6 +1,6 @@
 """A trace that cannot be read yet: how far its collecting is, and what is known so far."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -11,6 +11,7 @@ from app.format import bytes_text
 from app.page import Crumb, Page, ProblemLine
 from app.queries import catalog
 from app.render import render
+from app.uploads import Uploads
 from collector.store.engine import TraceFolder
 
 __all__ = ["CollectingPage", "install"]
@@ -24,6 +25,7 @@ class CollectingPage(Page):
 
     entry: catalog.EntryRow
     problems: tuple[ProblemLine, ...]
+    cancel_href: str = field(default="", metadata={"json": False})
     reload_seconds: int | None
 
 
@@ -40,6 +42,8 @@ def _answer(request: Request, error: Exception) -> Response:
         problems = tuple(catalog.problems(db, error.key))
     assert entry is not None  # the error was raised for an entry of this catalog
     running = entry.state == "collecting"
+    uploads: Uploads | None = request.app.state.uploads
+    job = uploads.job_of_trace(error.key) if running and uploads is not None else None
     if running and entry.bytes_total:
         done = f"{bytes_text(entry.bytes_done or 0)} of {bytes_text(entry.bytes_total)}"
         sentence = f"This trace is being collected: {done} read. Its pages open when it is complete."
@@ -53,6 +57,7 @@ def _answer(request: Request, error: Exception) -> Response:
         crumbs=(Crumb("traces", request.app.state.urls("traces")),),
         entry=entry,
         problems=problems,
+        cancel_href=request.app.state.urls("cancel_upload", upload=job.id) if job is not None else "",
         reload_seconds=RELOAD_SECONDS if running else None,
     )
     headers = {"Retry-After": str(RELOAD_SECONDS)} if running else {}

@@ -16,7 +16,6 @@ from app.filters import parse_text
 from app.links import parse_socket
 from app.listing import Column, Listing, plain_listing
 from app.notes import notes_part
-from app.notes import notes_part
 from app.page import Crumb, Page
 from app.paging import Position
 from app.queries import socket_tables as tables
@@ -154,7 +153,6 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         events=_events(request, trace, head, path, shown),
         selected=query.get("selected"),
         peer_chart=_peer_chart(trace, head, shown),
-        notes=notes_part(request, trace, f"sockets/{head.link}"),
         notes=notes_part(request, trace, f"sockets/{head.link}"),
     )
     return render(request, "socket.html", page)

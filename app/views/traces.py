@@ -10,6 +10,7 @@ from app.format import plural
 from app.page import Page
 from app.queries import catalog
 from app.render import render
+from app.views.uploads import UploadPart, upload_part
 
 __all__ = ["TracesPage", "router"]
 
@@ -21,6 +22,7 @@ class TracesPage(Page):
     """All traces, the one collected last first."""
 
     traces: tuple[catalog.EntryRow, ...]
+    upload: UploadPart | None
 
 
 @router.get("/", name="traces", summary="Traces", response_class=HTMLResponse)
@@ -28,7 +30,7 @@ def traces(request: Request, db: Catalog) -> Response:
     """The traces of this database with their state, problems and findings."""
     rows = catalog.entries(db) if db is not None else []
     sentence = f"{plural(len(rows), 'trace')} in this database, the one collected last first." if rows else "No trace was collected yet."
-    return render(request, "traces.html", TracesPage(title="Traces", sentence=sentence, traces=tuple(rows)))
+    return render(request, "traces.html", TracesPage(title="Traces", sentence=sentence, traces=tuple(rows), upload=upload_part(request)))
 
 
 @router.get("/healthz", name="healthz", summary="Whether the server answers", response_class=Response)

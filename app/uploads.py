@@ -1,0 +1,287 @@
+"""Traces that a browser sends: spooled to disk, collected by a process of its own, forgotten when that has ended."""
+
+import contextlib
+import hashlib
+import logging
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from collector.store.engine import TraceFolder
+
+__all__ = ["Busy", "Job", "NoSpace", "Spool", "TooLarge", "UploadError", "Uploads", "safe_name"]
+
+_log = logging.getLogger("sockscope")
+
+AT_ONCE = 2
+JOBS_KEPT = 50
+ROOM_BYTES = 256 << 20
+"""Space that must be left beside the file and a database of its size."""
+_KEY_DIGITS = 12  # of the SHA-256, as the collector names a trace
+_STOP_SECONDS = 10.0
+_STALE_SECONDS = 24 * 3600
+_CHECK_BYTES = 64 << 20
+_MAX_MESSAGE = 1_000
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))})
+
+
+class UploadError(Exception):
+    """A file that cannot be taken; the message says why and what is allowed."""
+
+
+class Busy(UploadError):
+    """As many traces are being taken as the server takes at once."""
+
+
+class TooLarge(UploadError):
+    """More bytes than the server takes."""
+
+
+class NoSpace(UploadError):
+    """The disk cannot hold the file, or may not be written."""
+
+
+@dataclass(slots=True)
+class Job:
+    """One trace on its way: `collecting`, then `complete`, `failed` or `cancelled`; `message` says why it failed."""
+
+    id: str
+    name: str
+    key: str
+    size_bytes: int
+    state: str = "collecting"
+    message: str = ""
+    process: subprocess.Popen[str] | None = field(default=None, repr=False)
+
+
+class Spool:
+    """A file while it arrives. One thread at a time may use it."""
+
+    def __init__(self, path: Path, limit_bytes: int) -> None:
+        self.folder = path
+        self.size = 0
+        self._limit, self._checked = limit_bytes, 0
+        self._hash = hashlib.sha256()
+        self._file: IO[bytes] = (path / "arriving").open("xb")
+
+    def write(self, piece: bytes) -> None:
+        """Raises TooLarge, NoSpace."""
+        self.size += len(piece)
+        if self.size > self._limit:
+            raise TooLarge(_too_large(self._limit))
+        if self.size - self._checked >= _CHECK_BYTES:
+            self._checked = self.size
+            _check_room(self.folder, self.size)
+        try:
+            self._file.write(piece)
+        except OSError as error:
+            raise NoSpace(f"The file cannot be written to the server's disk ({error.strerror}).") from error
+        self._hash.update(piece)
+
+    def close(self, name: str) -> tuple[Path, str]:
+        """Give the file its name; returns its path and the key of its trace. Raises NoSpace."""
+        try:
+            self._file.close()
+            return (self.folder / "arriving").rename(self.folder / name), self._hash.hexdigest()[:_KEY_DIGITS]
+        except OSError as error:
+            raise NoSpace(f"The file cannot be written to the server's disk ({error.strerror}).") from error
+
+    def discard(self) -> None:
+        """Delete all of it."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Uploads:
+    """All uploads of one server. Making it touches no file."""
+
+    def __init__(self, folder: TraceFolder, *, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self._root = folder.root.absolute()
+        self._lock = threading.Lock()
+        self._jobs: dict[str, Job] = {}
+        self._arriving = 0
+        self._swept = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether another file would be refused now."""
+        return self._arriving + sum(job.state == "collecting" for job in tuple(self._jobs.values())) >= AT_ONCE
+
+    def job(self, name: str) -> Job | None:
+        """A job by its id."""
+        return self._jobs.get(name)
+
+    def job_of_trace(self, key: str) -> Job | None:
+        """The job that collects a trace now."""
+        return next((job for job in tuple(self._jobs.values()) if job.key == key and job.state == "collecting"), None)
+
+    @contextlib.contextmanager
+    def arriving(self, declared_bytes: int | None) -> Iterator[Spool]:
+        """A place for a file; what was not handed to `collect` is deleted. Raises Busy, TooLarge, NoSpace."""
+        if declared_bytes is not None and declared_bytes > self.limit_bytes + (1 << 20):  # a form has a little more than its file
+            raise TooLarge(_too_large(self.limit_bytes))
+        with self._lock:
+            if self.is_busy:
+                raise Busy(f"This server is taking {AT_ONCE} traces now, as many as it takes at once. Send yours when one of them is done.")
+            self._arriving += 1
+        try:
+            spool = Spool(self._place(declared_bytes or 0), self.limit_bytes)
+            try:
+                yield spool
+            except BaseException:
+                spool.discard()
+                raise
+        finally:
+            with self._lock:
+                self._arriving -= 1
+
+    def _place(self, declared_bytes: int) -> Path:
+        spools = self._root / "spool"
+        try:
+            spools.mkdir(parents=True, exist_ok=True)
+            if not self._swept:
+                self._swept = True
+                _sweep(spools)
+            _check_room(spools, declared_bytes)
+            place = spools / secrets.token_hex(8)
+            place.mkdir()
+        except OSError as error:
+            raise NoSpace(f"Files cannot be kept in the server's folder ({error.strerror}).") from error
+        return place
+
+    def collect(self, spool: Spool, name: str) -> Job:
+        """Start a collector for a file that has arrived. Raises UploadError."""
+        if spool.size == 0:
+            raise UploadError("The file is empty, or none was chosen: choose an .etl file.")
+        path, key = spool.close(safe_name(name))
+        job = Job(id=secrets.token_hex(8), name=path.name, key=key, size_bytes=spool.size)
+        try:
+            job.process = _start(self._root, "collect", str(path))
+        except OSError as error:
+            raise UploadError(f"The collector cannot be started ({error.strerror}).") from error
+        with self._lock:
+            self._jobs[job.id] = job
+            ended = [one.id for one in self._jobs.values() if one.state != "collecting"]
+            for old in ended[: max(len(self._jobs) - JOBS_KEPT, 0)]:
+                del self._jobs[old]
+        threading.Thread(target=self._follow, args=(job, path), name=f"upload-{job.id}", daemon=True).start()
+        return job
+
+    def cancel(self, job: Job) -> None:
+        """Ask a collector to stop; it ends soon after, and nothing of the trace is left but its entry in the list."""
+        with self._lock:
+            if job.state != "collecting" or job.process is None:
+                return
+            job.message = "cancelling"
+            _ask_to_stop(job.process)
+        timer = threading.Timer(_STOP_SECONDS, job.process.kill)
+        timer.daemon = True
+        timer.start()
+
+    def close(self) -> None:
+        """Stop all collectors and wait for them, as the server ends."""
+        running = [job for job in tuple(self._jobs.values()) if job.state == "collecting"]
+        for job in running:
+            self.cancel(job)
+        deadline = time.monotonic() + _STOP_SECONDS
+        for job in running:
+            while job.state == "collecting" and time.monotonic() < deadline:
+                time.sleep(0.02)
+
+    def _follow(self, job: Job, path: Path) -> None:
+        """Wait for a collector, say how it ended, and clean up after it."""
+        assert job.process is not None
+        _, said = job.process.communicate()
+        status = job.process.returncode
+        if status not in (0, 1, 3):  # killed, or stopped before it listened to signals: another process settles what it left
+            with contextlib.suppress(OSError):
+                _start(self._root, "list").communicate()
+        shutil.rmtree(path.parent, ignore_errors=True)
+        with self._lock:
+            was_cancelled = job.message == "cancelling"
+            if status in (0, 3):
+                job.state, job.message = "complete", ""
+            elif was_cancelled:
+                job.state, job.message = "cancelled", "Cancelled. Nothing was stored."
+            else:
+                job.state, job.message = "failed", _message(said, path, status)
+
+
+def safe_name(name: str) -> str:
+    """A name for a file on every system, as near to the browser's as that allows."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    kept = "".join("_" if c in '<>:"|?*' else c for c in last if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp"))
+    stem, dot, suffix = kept.strip(" .").lstrip("-~").rpartition(".")
+    if not dot:
+        stem, suffix = suffix, "etl"
+    stem = stem.encode()[:120].decode("utf-8", "ignore").strip(" .") or "trace"
+    suffix = suffix.encode()[:20].decode("utf-8", "ignore").strip(" .") or "etl"
+    return f"{'_' if stem.partition('.')[0].lower() in _RESERVED else ''}{stem}.{suffix}"
+
+
+def _too_large(limit_bytes: int) -> str:
+    return f"The file is too large: this server takes files of at most {limit_bytes:,} bytes. Collect it where it lies: sockscope collect FILE.etl"
+
+
+def _check_room(place: Path, size_bytes: int) -> None:
+    """Raises NoSpace where the disk cannot hold a file and its database. Raises OSError."""
+    free = shutil.disk_usage(place).free
+    needed = 2 * size_bytes + ROOM_BYTES
+    if free < needed:
+        raise NoSpace(f"The server's disk has {free:,} bytes free; this file and its database may need {needed:,}. Free some space.")
+
+
+def _sweep(spools: Path) -> None:
+    """Delete what a server that was killed left behind; a day is longer than any upload takes."""
+    for path in spools.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _start(root: Path, verb: str, *files: str) -> subprocess.Popen[str]:
+    """Run a verb of the collector in a process group of its own: Ctrl+C at the server's terminal reaches it through us alone."""
+    packages = str(Path(__file__).resolve().parent.parent)
+    known = os.environ.get("PYTHONPATH")
+    arguments = [sys.executable, "-P", "-m", "collector.cli", verb, "--database", str(root), *(("--", *files) if files else ())]
+    return subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((packages, known)) if known else packages, "PYTHONIOENCODING": "utf-8"},
+        start_new_session=True,
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )
+
+
+def _ask_to_stop(process: subprocess.Popen[str]) -> None:
+    if sys.platform == "win32":
+        process.send_signal(signal.CTRL_BREAK_EVENT)
+    else:
+        process.terminate()
+
+
+def _message(said: str, path: Path, status: int) -> str:
+    """What a collector said of its failure, without the paths of this machine."""
+    if "Traceback (most recent call last)" in said or not said.strip():
+        _log.error("the collector of %s ended with status %s: %s", path.name, status, said.strip() or "(nothing said)")
+        return (
+            "The collector failed; the server's log has the details." if said.strip() else f"The collector was stopped (status {status})."
+        )
+    text = said.strip().replace(f"{path.parent}{os.sep}", "").removeprefix("sockscope collect: ")
+    return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"

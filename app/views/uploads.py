@@ -1,0 +1,207 @@
+"""Sending a trace from the browser: the form on the start page, the upload itself, its progress, cancelling it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from app.deps import Catalog
+from app.errors import BadRequest, NotFound
+from app.format import bytes_text
+from app.forms import TOKEN_FIELD, TOKEN_HEADER, PostedForm, check_origin, has_token
+from app.multipart import BadForm, FileForm, boundary_of
+from app.page import Crumb, Page, ProblemLine
+from app.queries import catalog
+from app.render import render, wanted_form
+from app.uploads import Busy, Job, NoSpace, Spool, TooLarge, UploadError, Uploads
+
+__all__ = ["UploadPage", "UploadPart", "router", "upload_part", "uploads_of"]
+
+router = APIRouter()
+
+RELOAD_SECONDS = 1
+PIECE_BYTES = 1 << 20
+IDLE_SECONDS = 60.0
+
+_OFF = "Uploads are switched off on this server. Collect the file where the server runs: sockscope collect FILE.etl"
+_STALE = "This form was older than the server or came without its cookie. Load the start page again and send the file from there."
+_STATUS = {Busy: 503, TooLarge: 413, NoSpace: 507}
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPart:
+    """The form on the start page; `is_busy` when another file would be refused now."""
+
+    limit_bytes: int
+    is_busy: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadPage(Page):
+    """How far an upload is: `collecting`, `complete`, `failed` or `cancelled`."""
+
+    id: str
+    key: str
+    state: str
+    message: str
+    size_bytes: int
+    bytes_done: int | None
+    bytes_total: int | None
+    records: int | None
+    problems: tuple[ProblemLine, ...]
+    is_cancelling: bool
+    href: str
+    reload_seconds: int | None = field(metadata={"json": False})
+
+
+def uploads_of(request: Request) -> Uploads | None:
+    """The uploads of this server, None where they are switched off."""
+    uploads: Uploads | None = request.app.state.uploads
+    return uploads
+
+
+def upload_part(request: Request) -> UploadPart | None:
+    """What the start page shows of uploads; None where they are switched off."""
+    uploads = uploads_of(request)
+    return UploadPart(uploads.limit_bytes, uploads.is_busy) if uploads is not None else None
+
+
+@router.post("/uploads", name="upload", summary="Send a trace", response_class=HTMLResponse)
+async def upload(request: Request) -> Response:
+    """Take an .etl file and collect it.
+
+    Its bytes are the body as `application/octet-stream`, with its name in `X-File-Name` (percent-encoded) and the form's token in
+    `X-Form-Token`; or a plain form sends it with the token before it. The answer leads to the page with its progress.
+    """
+    uploads = uploads_of(request)
+    if uploads is None:
+        raise HTTPException(403, _OFF)
+    check_origin(request)
+    try:
+        with uploads.arriving(_declared(request)) as spool:
+            name = await _receive(request, spool)
+            job = await run_in_threadpool(uploads.collect, spool, name)
+    except UploadError as error:
+        raise HTTPException(_STATUS.get(type(error), 400), str(error)) from error
+    except BadForm as error:
+        raise BadRequest(str(error)) from error
+    except (ClientDisconnect, TimeoutError) as error:
+        raise HTTPException(408, "The file did not arrive in full, so nothing was kept. Send it again.") from error
+    href = request.app.state.urls("upload_progress", upload=job.id)
+    if wanted_form(request) == "json":
+        return JSONResponse({"id": job.id, "key": job.key, "href": href}, 201, {"Location": href})
+    return RedirectResponse(href, 303)
+
+
+@router.get("/uploads/{upload}", name="upload_progress", summary="Progress of an upload", response_class=HTMLResponse)
+def upload_progress(request: Request, upload: str, db: Catalog) -> Response:
+    """How far a trace that was sent is collected; leads to the trace when it is complete."""
+    job = _job(request, upload)
+    urls = request.app.state.urls
+    href = urls("overview", trace_key=job.key)
+    if job.state == "complete" and wanted_form(request) == "html":
+        return RedirectResponse(href, 303)
+    running = job.state == "collecting"
+    entry = catalog.entry(db, job.key) if db is not None and running else None
+    if entry is not None and entry.state != "collecting":  # an older collection of the same file: this one has not begun yet
+        entry = None
+    page = UploadPage(
+        title=job.name,
+        sentence=_sentence(job, entry),
+        crumbs=(Crumb("traces", urls("traces")),),
+        id=job.id,
+        key=job.key,
+        state=job.state,
+        message="" if running else job.message,
+        size_bytes=job.size_bytes,
+        bytes_done=entry.bytes_done if entry is not None else None,
+        bytes_total=entry.bytes_total if entry is not None else None,
+        records=entry.records if entry is not None else None,
+        problems=tuple(catalog.problems(db, job.key)) if entry is not None and db is not None else (),
+        is_cancelling=running and job.message == "cancelling",
+        href=href,
+        reload_seconds=RELOAD_SECONDS if running else None,
+    )
+    return render(request, "upload.html", page)
+
+
+@router.post("/uploads/{upload}/cancel", name="cancel_upload", summary="Cancel an upload", response_class=HTMLResponse)
+def cancel_upload(request: Request, upload: str, form: PostedForm) -> Response:
+    """Stop collecting a trace that was sent; the form's token must come with it."""
+    job = _job(request, upload)
+    if not has_token(request, form.get(TOKEN_FIELD, "")):
+        raise HTTPException(403, "This form was older than the server or came without its cookie. Load its page again and cancel there.")
+    uploads = uploads_of(request)
+    assert uploads is not None  # there is a job
+    uploads.cancel(job)
+    return RedirectResponse(request.app.state.urls("upload_progress", upload=job.id), 303)
+
+
+def _job(request: Request, name: str) -> Job:
+    uploads = uploads_of(request)
+    job = uploads.job(name) if uploads is not None else None
+    if job is None:
+        raise NotFound("This server knows no such upload; it may have been started since. See the list of traces.")
+    return job
+
+
+def _declared(request: Request) -> int | None:
+    text = request.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+async def _receive(request: Request, spool: Spool) -> str:
+    """Write the body's file to the disk as it arrives; returns its name. Raises HTTPException 403, 415; UploadError, BadForm."""
+    kind = request.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() == "application/octet-stream":
+        if not has_token(request, request.headers.get(TOKEN_HEADER, "")):
+            raise HTTPException(403, _STALE)
+        async for piece in _pieces(request):
+            await run_in_threadpool(spool.write, piece)
+        return unquote(request.headers.get("x-file-name", ""))
+    if kind.partition(";")[0].strip().lower() != "multipart/form-data":
+        raise HTTPException(415, "Send the file as application/octet-stream, or with the form of the start page.")
+    form = FileForm(boundary_of(kind))
+    async for piece in _pieces(request):
+        for found in form.feed(piece):
+            if not has_token(request, form.fields.get(TOKEN_FIELD, "")):
+                raise HTTPException(403, _STALE)
+            await run_in_threadpool(spool.write, found)
+    if not form.is_complete:
+        raise BadForm("The form ends in the middle, so nothing was kept. Send it again.")
+    return form.file_name or ""
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    """The body in pieces of a megabyte. Raises TimeoutError when the sender falls silent, ClientDisconnect when it is gone."""
+    stream = request.stream()
+    gathered = bytearray()
+    while True:
+        piece = await asyncio.wait_for(anext(stream, None), IDLE_SECONDS)
+        if piece is not None:
+            gathered += piece
+        if gathered and (piece is None or len(gathered) >= PIECE_BYTES):
+            yield bytes(gathered)
+            gathered.clear()
+        if piece is None:
+            return
+
+
+def _sentence(job: Job, entry: catalog.EntryRow | None) -> str:
+    if job.state == "failed":
+        return "This file could not be collected. Nothing of it was kept."
+    if job.state == "cancelled":
+        return "Cancelled. Nothing was stored, and the file that was sent is deleted."
+    if job.state == "complete":
+        return "This trace is complete."
+    if job.message == "cancelling":
+        return "The collector is asked to stop."
+    if entry is None or not entry.bytes_total:
+        return f"{bytes_text(job.size_bytes)} have arrived; the collector is starting."
+    return f"This trace is being collected: {bytes_text(entry.bytes_done or 0)} of {bytes_text(entry.bytes_total)} read."
