@@ -232,7 +232,10 @@ def safe_name(name: str) -> str:
 
 
 def _too_large(limit_bytes: int) -> str:
-    return f"The file is too large: this server takes files of at most {limit_bytes:,} bytes. Collect it where it lies: sockscope collect FILE.etl"
+    return (
+        f"The file is too large: this server takes files of at most {limit_bytes:,} bytes. "
+        "Collect it where it lies: sockscope collect FILE.etl"
+    )
 
 
 def _check_room(place: Path, size_bytes: int) -> None:
