@@ -83,7 +83,9 @@ def _cancelling() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():  # only there may signals be caught
         yield asked.is_set
         return
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if sys.platform == "win32":
+        signals.append(signal.SIGBREAK)  # the only one that another process can send there
     before = {number: signal.getsignal(number) for number in signals}
 
     def ask(number: int, _frame: FrameType | None) -> None:
