@@ -91,7 +91,8 @@ def _is_protocol(words: tuple[str, ...]) -> ColumnElement[bool]:
     )
 
 
-_was_aborted = exists().where(abort.c.trace_id == 1, abort.c.socket_n == socket.c.n)
+# An abort at a listener tells of a connection that never had a socket; the listener lives on (winsock-semantics 8.8).
+_was_aborted = exists().where(abort.c.trace_id == 1, abort.c.socket_n == socket.c.n, ~abort.c.on_listener)
 _was_used = or_(
     socket.c.local_n.is_not(None),
     socket.c.remote_n.is_not(None),

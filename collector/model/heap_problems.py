@@ -29,7 +29,7 @@ HEAP_PROBLEMS: Mapping[str, ProblemKind] = {
             Severity.NOTE,
             "{count} frees are of blocks that were allocated before the trace began.",
             "Live bytes are a change since the trace began, not all that the process holds.",
-            "To see every block, start the trace before the program: sockscope launch PROGRAM.",
+            "To see every block, trace the program from its start: in the commands for the heap, -PidNewProcess PROGRAM in place of -Pids.",
         ),
         ProblemKind(
             "free_unmatched_after_loss",
