@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +69,7 @@ class Spool:
     def __init__(self, path: Path, limit_bytes: int) -> None:
         self.folder = path
         self.size = 0
+        self.is_handed_on = False
         self._limit, self._checked = limit_bytes, 0
         self._hash = hashlib.sha256()
         self._file: IO[bytes] = (path / "arriving").open("xb")
@@ -140,9 +140,9 @@ class Uploads:
             spool = Spool(self._place(declared_bytes or 0), self.limit_bytes)
             try:
                 yield spool
-            except BaseException:
-                spool.discard()
-                raise
+            finally:
+                if not spool.is_handed_on:
+                    spool.discard()
         finally:
             with self._lock:
                 self._arriving -= 1
@@ -171,6 +171,7 @@ class Uploads:
             job.process = _start(self._root, "collect", str(path))
         except OSError as error:
             raise UploadError(f"The collector cannot be started ({error.strerror}).") from error
+        spool.is_handed_on = True
         with self._lock:
             self._jobs[job.id] = job
             ended = [one.id for one in self._jobs.values() if one.state != "collecting"]
@@ -222,7 +223,7 @@ class Uploads:
 def safe_name(name: str) -> str:
     """A name for a file on every system, as near to the browser's as that allows."""
     last = name.replace("\\", "/").rpartition("/")[2]
-    kept = "".join("_" if c in '<>:"|?*' else c for c in last if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp"))
+    kept = "".join("_" if c in '<>:"|?*' else c for c in last if c.isprintable())
     stem, dot, suffix = kept.strip(" .").lstrip("-~").rpartition(".")
     if not dot:
         stem, suffix = suffix, "etl"

@@ -8,9 +8,9 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
-import httpx
 import pytest
 from fastapi.testclient import TestClient
+from httpx2 import Response
 
 from app.notes import MAX_TEXT
 from collector.store.catalog import Catalog
@@ -49,7 +49,7 @@ def write(
     token: str | None = None,
     headers: dict[str, str] | None = None,
     **more: str,
-) -> httpx.Response:
+) -> Response:
     form = {"form_token": token_of(client) if token is None else token, "object": about, "text": text, **more}
     return client.post(f"/t/{KEY}/notes", data=form, headers=headers)
 

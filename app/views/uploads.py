@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from app.deps import Catalog
 from app.errors import BadRequest, NotFound
 from app.format import bytes_text
 from app.forms import TOKEN_FIELD, TOKEN_HEADER, PostedForm, check_origin, has_token
@@ -20,6 +19,8 @@ from app.page import Crumb, Page, ProblemLine
 from app.queries import catalog
 from app.render import render, wanted_form
 from app.uploads import Busy, Job, NoSpace, Spool, TooLarge, UploadError, Uploads
+from collector.errors import StoreError
+from collector.store.engine import TraceFolder
 
 __all__ = ["UploadPage", "UploadPart", "router", "upload_part", "uploads_of"]
 
@@ -100,7 +101,7 @@ async def upload(request: Request) -> Response:
 
 
 @router.get("/uploads/{upload}", name="upload_progress", summary="Progress of an upload", response_class=HTMLResponse)
-def upload_progress(request: Request, upload: str, db: Catalog) -> Response:
+def upload_progress(request: Request, upload: str) -> Response:
     """How far a trace that was sent is collected; leads to the trace when it is complete."""
     job = _job(request, upload)
     urls = request.app.state.urls
@@ -108,9 +109,7 @@ def upload_progress(request: Request, upload: str, db: Catalog) -> Response:
     if job.state == "complete" and wanted_form(request) == "html":
         return RedirectResponse(href, 303)
     running = job.state == "collecting"
-    entry = catalog.entry(db, job.key) if db is not None and running else None
-    if entry is not None and entry.state != "collecting":  # an older collection of the same file: this one has not begun yet
-        entry = None
+    entry, problems = _known(request, job) if running else (None, ())
     page = UploadPage(
         title=job.name,
         sentence=_sentence(job, entry),
@@ -123,7 +122,7 @@ def upload_progress(request: Request, upload: str, db: Catalog) -> Response:
         bytes_done=entry.bytes_done if entry is not None else None,
         bytes_total=entry.bytes_total if entry is not None else None,
         records=entry.records if entry is not None else None,
-        problems=tuple(catalog.problems(db, job.key)) if entry is not None and db is not None else (),
+        problems=problems,
         is_cancelling=running and job.message == "cancelling",
         href=href,
         reload_seconds=RELOAD_SECONDS if running else None,
@@ -149,6 +148,21 @@ def _job(request: Request, name: str) -> Job:
     if job is None:
         raise NotFound("This server knows no such upload; it may have been started since. See the list of traces.")
     return job
+
+
+def _known(request: Request, job: Job) -> tuple[catalog.EntryRow | None, tuple[ProblemLine, ...]]:
+    """What the catalog says of a trace that is being collected; nothing before the collector has begun, or while nobody can read it."""
+    folder: TraceFolder = request.app.state.folder
+    if not folder.has_catalog():
+        return None, ()
+    try:
+        with folder.catalog().connect() as db:
+            entry = catalog.entry(db, job.key)
+            if entry is None or entry.state != "collecting":  # that of an older collection of the same file
+                return None, ()
+            return entry, tuple(catalog.problems(db, job.key))
+    except StoreError:
+        return None, ()
 
 
 def _declared(request: Request) -> int | None:
