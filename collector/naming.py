@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Select, bindparam, select, tuple_, update
-from sqlalchemy import Row as RowOf
 
 from collector.errors import CollectCancelled
 from collector.store import locks
@@ -20,8 +19,11 @@ _CHUNK = 20_000
 _SHOWN = 8
 _UNSIGNED = (1 << 64) - 1
 
-_Spot = tuple[int, bool]
-"""Offset in the image, and whether the frame is the innermost of its stack."""
+_Frame: TypeAlias = tuple[int, int, int, str, int, str | None]
+"""Stack, place in it (0: innermost), address, module, offset in it, name so far."""
+_Spot: TypeAlias = tuple[str, int, int, bool]
+"""Module, address and offset of a frame, and whether it is innermost: what its name depends on."""
+_Offset: TypeAlias = tuple[int, bool]
 
 
 @dataclass(slots=True)
@@ -38,18 +40,18 @@ class Naming:
     """Symbol files that were used."""
     lines: list[str] = field(default_factory=list)
     """One for each thing that a user should know."""
-    names: dict[PdbId, dict[_Spot, str]] = field(default_factory=dict)
-    builds: Builds = field(default_factory=lambda: Builds(()))
+    names: dict[_Spot, str] = field(default_factory=dict)
 
     def summary(self) -> str:
         """One line for the user."""
         files = f"{self.files:,} symbol {'file' if self.files == 1 else 'files'}"
         return f"{self.named:,} of {self.frames:,} frames have a name; {files} used, {self.changed:,} names new"
 
-    def name_of(self, frame: RowOf[Any]) -> str | None:  # Any: a row of `_frames`
-        """The name of a frame; None unless all builds that can be at its address agree on one."""
-        found = {self.names.get(pdb, {}).get(_spot(frame)) if pdb else None for pdb in _builds_at(self.builds, frame)}
-        return found.pop() if len(found) == 1 else None
+    def new_name(self, frame: _Frame) -> str | None:
+        """The name to write for a frame; None where there is none or it is there already."""
+        _, place, address, module_name, offset, symbol = frame
+        name = self.names.get((module_name, address, offset, place == 0))
+        return None if name == symbol else name
 
 
 def name_trace(folder: TraceFolder, key: str, symbols: Symbols, should_cancel: Callable[[], bool]) -> Naming:
@@ -71,37 +73,26 @@ def find_names(connection: Connection, symbols: Symbols, should_cancel: Callable
 
     Raises CollectCancelled.
     """
-    builds = Builds(_images(connection))
-    naming = Naming(builds=builds)
-    asked: dict[PdbId, set[_Spot]] = {}
-    mixed, unknown = set[str](), set[str]()
-    for rows in _frames(connection, should_cancel):
-        for row in rows:
-            found = _builds_at(builds, row)
-            for pdb in found:
-                if pdb is not None:
-                    asked.setdefault(pdb, set()).add(_spot(row))
-            if len(found) > 1:
-                mixed.add(row.module)
-            elif None in found or not found:
-                unknown.add(row.module)
-    if not builds.pdb_names:
+    builds, naming = Builds(_images(connection)), Naming()
+    spots: dict[_Spot, frozenset[PdbId | None]] = {}
+    for frames in _frames(connection, should_cancel):
+        for _, place, address, module_name, offset, _ in frames:
+            spot = module_name, address, offset, place == 0
+            if spot not in spots:
+                spots[spot] = builds.at(module_name, (address & _UNSIGNED) - (place > 0))
+    if builds.pdb_names:
+        _look_up(naming, builds, spots, symbols, should_cancel)
+    else:
         naming.lines.append(
             "this trace does not say which symbol files its modules have. Merging writes that down: xperf -merge, or wpr -stop; "
             "do it on the machine where the trace was recorded."
         )
-    else:
-        if unknown:
-            naming.lines.append(f"the trace does not say which symbol files these modules have: {_some(unknown)}.")
-        _look_up(naming, {pdb: asked[pdb] for pdb in sorted(asked, key=str)}, symbols, should_cancel)
-    for rows in _frames(connection, should_cancel):
-        naming.frames += len(rows)
-        for row in rows:
-            name = naming.name_of(row)
-            naming.named += (name or row.symbol) is not None
-            naming.changed += name not in (None, row.symbol)
-    if mixed:
-        naming.lines.append(f"several builds of a module lay at one address; frames on which they disagree have no name: {_some(mixed)}.")
+    for frames in _frames(connection, should_cancel):
+        naming.frames += len(frames)
+        for frame in frames:
+            name = naming.new_name(frame)
+            naming.changed += name is not None
+            naming.named += (name or frame[-1]) is not None
     return naming
 
 
@@ -113,49 +104,84 @@ def write_names(connection: Connection, naming: Naming, should_cancel: Callable[
         .where(c.trace_id == 1, c.stack_n == bindparam("at_stack"), c.frame == bindparam("at_frame"))
         .values(symbol=bindparam("name"))
     )
-    for rows in _frames(connection, should_cancel):
-        named = ((row, naming.name_of(row)) for row in rows)
-        changes = [{"at_stack": row.stack_n, "at_frame": row.frame, "name": name} for row, name in named if name not in (None, row.symbol)]
+    for frames in _frames(connection, should_cancel):
+        named = ((frame[0], frame[1], naming.new_name(frame)) for frame in frames)
+        changes = [{"at_stack": stack, "at_frame": place, "name": name} for stack, place, name in named if name is not None]
         if changes:
             connection.execute(statement, changes)
     connection.commit()
 
 
-def _look_up(naming: Naming, asked: dict[PdbId, set[_Spot]], symbols: Symbols, should_cancel: Callable[[], bool]) -> None:
-    found = symbols.find({pdb: naming.builds.pdb_names[pdb] for pdb in asked}, should_cancel)
+def _look_up(
+    naming: Naming, builds: Builds, spots: dict[_Spot, frozenset[PdbId | None]], symbols: Symbols, should_cancel: Callable[[], bool]
+) -> None:
+    """Names of spots, whose builds are given; one only where all builds that can be there agree."""
+    asked: dict[PdbId, set[_Offset]] = {}
+    unknown, mixed = set[str](), set[str]()
+    for (module_name, _, offset, is_innermost), found in spots.items():
+        if len(found) > 1:
+            mixed.add(module_name)
+        elif not found or None in found:
+            unknown.add(module_name)
+        for pdb in found:
+            if pdb is not None:
+                asked.setdefault(pdb, set()).add((offset, is_innermost))
+    if unknown:
+        naming.lines.append(f"the trace does not say which symbol files these modules have: {_some(unknown)}.")
+    if mixed:
+        naming.lines.append(f"several builds of a module lay at one address; frames on which they disagree have no name: {_some(mixed)}.")
+    texts = _ask(naming, {pdb: builds.pdb_names[pdb] for pdb in sorted(asked, key=str)}, asked, symbols, should_cancel)
+    for spot, found in spots.items():
+        agreed = {texts.get(pdb, {}).get(spot[2:]) if pdb else None for pdb in found}
+        if len(agreed) == 1 and (name := agreed.pop()) is not None:
+            naming.names[spot] = name
+
+
+def _ask(
+    naming: Naming, wanted: dict[PdbId, str], asked: dict[PdbId, set[_Offset]], symbols: Symbols, should_cancel: Callable[[], bool]
+) -> dict[PdbId, dict[_Offset, str]]:
+    """Names by build and offset, from the symbol files that there are."""
+    found = symbols.find(wanted, should_cancel)
     naming.lines += found.lines
     if found.missing:
-        missing = _some(f"{name} ({pdb})" for pdb, name in found.missing.items())
+        missing = _some({f"{name} ({pdb})" for pdb, name in found.missing.items()})
         naming.lines.append(f"no symbol file was found for {missing}.")
+    texts: dict[PdbId, dict[_Offset, str]] = {}
     for pdb, path in found.paths.items():
         if should_cancel():
             raise CollectCancelled("Cancelled. Nothing was stored.")
-        spots = sorted(asked[pdb])
+        offsets = sorted(asked[pdb])
         try:
             # A return address points behind its call, which may be the last of its function, line or inlined call.
-            places = symbols.places(path, pdb, [offset if is_innermost else max(offset - 1, 0) for offset, is_innermost in spots])
+            places = symbols.places(path, pdb, [offset if is_innermost else max(offset - 1, 0) for offset, is_innermost in offsets])
         except PdbError as error:
             naming.lines.append(f"{path}: this symbol file cannot be read ({error}); it was skipped.")
             continue
         naming.files += 1
-        named = ((spot, frame_name(there, spot[0])) for spot, there in zip(spots, places, strict=True))
-        naming.names[pdb] = {spot: name for spot, name in named if name is not None}
+        named = ((offset, frame_name(there, offset[0])) for offset, there in zip(offsets, places, strict=True))
+        texts[pdb] = {offset: name for offset, name in named if name is not None}
+    return texts
 
 
-def _frames(connection: Connection, should_cancel: Callable[[], bool]) -> Iterator[Sequence[RowOf[Any]]]:  # Any: columns below
-    """The frames that lie in modules, in pieces."""
+def _frames(connection: Connection, should_cancel: Callable[[], bool]) -> Iterator[list[_Frame]]:
+    """The frames that lie in modules, in pieces: a reader's statement must not run for long.
+
+    Takes the driver's tuples, as a row object for each frame would cost more than the query.
+    """
     c = stack_frame.c
-    question: Select[Any] = select(c.stack_n, c.frame, c.address, c.module, c.offset, c.symbol).where(c.trace_id == 1)
+    question: Select[Any] = select(c.stack_n, c.frame, c.address, c.module, c.offset, c.symbol).where(c.trace_id == 1)  # Any: see _Frame
     question = question.order_by(c.stack_n, c.frame).limit(_CHUNK)
     after = (-1, -1)
     while True:
         if should_cancel():
             raise CollectCancelled("Cancelled. Nothing was stored.")
-        rows = connection.execute(question.where(tuple_(c.stack_n, c.frame) > after)).all()
+        cursor = connection.execute(question.where(tuple_(c.stack_n, c.frame) > after)).cursor
+        assert cursor is not None, "a query has a result"
+        rows: Sequence[_Frame] = cursor.fetchall()
         if not rows:
             return
-        after = rows[-1].stack_n, rows[-1].frame
-        yield [row for row in rows if row.module is not None and row.offset is not None]
+        after = rows[-1][:2]
+        yield [row for row in rows if row[3] is not None and row[4] is not None]
 
 
 def _images(connection: Connection) -> Iterator[LoadedImage]:
@@ -168,16 +194,7 @@ def _images(connection: Connection) -> Iterator[LoadedImage]:
         yield LoadedImage(row.file, row.base & _UNSIGNED, row.size_bytes & _UNSIGNED, row.timestamp, pdb, row.pdb_name)
 
 
-def _builds_at(builds: Builds, frame: RowOf[Any]) -> frozenset[PdbId | None]:  # Any: a row of `_frames`
-    return builds.at(frame.module, (frame.address & _UNSIGNED) - (frame.frame > 0))
-
-
-def _spot(frame: RowOf[Any]) -> _Spot:  # Any: a row of `_frames`
-    return frame.offset, frame.frame == 0
-
-
-def _some(words: Iterator[str] | set[str]) -> str:
+def _some(words: set[str]) -> str:
     """The first of many in alphabetical order, and how many there are besides."""
-    known = sorted(words)
-    shown = ", ".join(known[:_SHOWN])
-    return shown if len(known) <= _SHOWN else f"{shown} and {len(known) - _SHOWN:,} more"
+    shown = ", ".join(sorted(words)[:_SHOWN])
+    return shown if len(words) <= _SHOWN else f"{shown} and {len(words) - _SHOWN:,} more"

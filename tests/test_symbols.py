@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("symbolic", reason="the optional package that reads symbol files is not installed")
@@ -415,6 +415,24 @@ def test_hostile_names_are_text_on_the_page(run: Run, etl: Path, folder: Path, t
     assert "Pool<Block &,64>::grow+0x1c" in html.unescape(page)
 
 
+def test_the_tree_of_calls_has_functions_wherever_they_called_from(run: Run, etl: Path, folder: Path, tmp_path: Path) -> None:
+    from sqlalchemy import select
+
+    from app.queries.heap_flame import call_tree
+    from app.queries.heap_timeline import HeapScope
+    from collector.store.tables import process
+
+    key = run("collect", etl, "--symbols", folder)[1].split()[0]
+    with TraceFolder(tmp_path / "database").trace(key).connect() as db:
+        (n,) = db.execute(select(process.c.n)).scalars()
+        root = call_tree(db, HeapScope("process", n, n), 0, 1 << 62)
+
+    (outermost,) = root.children.values()
+    start = outermost.children["Pool.exe!start"]
+    assert sorted(start.children) == ["Pool.exe!cache::fill", "Pool.exe!fail", "Pool.exe!walk"]
+    assert list(start.children["Pool.exe!walk"].children) == ["Pool.exe!walk"]
+
+
 # ---------------------------------------------------------------------------------------------------- what goes wrong
 
 
@@ -484,6 +502,21 @@ def test_a_damaged_file_is_one_line(content: bytes | str, run: Run, etl: Path, f
     assert [p.name for p in (tmp_path / "database/traces").iterdir()] == [database_of(tmp_path).name]
     assert run("collect", etl, "--symbols", folder)[0] == 0
     assert set(names(database_of(tmp_path))) == {None}
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=st.lists(st.tuples(st.integers(0, 73_727), st.integers(0, 255)), min_size=1, max_size=40))
+def test_any_damage_ends_in_places_or_a_reason(changes: list[tuple[int, int]], pool: Path, reader: Reader, tmp_path: Path) -> None:
+    content = bytearray(pool.read_bytes())
+    for at, byte in changes:
+        content[at] = byte
+    (tmp_path / "damaged.pdb").write_bytes(content)
+    try:
+        found = reader.places(tmp_path / "damaged.pdb", reader.id_of(tmp_path / "damaged.pdb"), range(0x1000, 0x1170))
+    except PdbError as error:
+        assert str(error).strip()
+    else:
+        assert len(found) == 0x170
 
 
 def test_a_file_that_ends_the_library_ends_nothing_else(pool: Path, reader: Reader) -> None:

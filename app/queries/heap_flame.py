@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from app.queries.heap_scan import Group, by_stack, scan
 from app.queries.heap_timeline import HeapScope
-from app.queries.stacks import ALLOCATORS, frame_text, module_file
+from app.queries.stacks import ALLOCATORS, frame_text, function_of, module_file
 from collector.store.tables import TRACE
 
 __all__ = ["MAX_DEPTH", "MAX_NODES", "MAX_STACKS", "CallNode", "call_tree", "tree_of"]
@@ -109,7 +109,8 @@ def _paths(db: Connection, stacks: list[int]) -> dict[int, list[str]]:
             .order_by(f.stack_n, f.frame)
         )
         for row in rows:
-            frames.setdefault(row.stack_n, []).append((row.module, frame_text(row.module, row.symbol, row.offset, row.address)))
+            text = frame_text(row.module, function_of(row.symbol), row.offset, row.address)
+            frames.setdefault(row.stack_n, []).append((row.module, text))
     return {n: _path(inner_first) for n, inner_first in frames.items()}
 
 

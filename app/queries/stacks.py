@@ -21,6 +21,7 @@ __all__ = [
     "callers_of",
     "frame_text",
     "frames",
+    "function_of",
     "held_by_stack",
     "module_file",
     "stack_users",
@@ -177,6 +178,11 @@ def frame_text(module: str | None, symbol: str | None, offset: int | None, addre
     if symbol:
         return f"{module_file(module)}!{symbol}"
     return f"{module_file(module)}+{fmt.hexadecimal(offset)}" if offset is not None else module_file(module)
+
+
+def function_of(symbol: str | None) -> str | None:
+    """The function in a frame's name, `grow` in `grow+0x1c [pool.cpp:17]`: calls of it from several places are one in a tree."""
+    return symbol and (symbol.partition("+0x")[0] or symbol)
 
 
 def frames(db: Connection, stack_hash: str) -> tuple[int, bool, list[FrameRow]] | None:
