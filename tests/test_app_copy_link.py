@@ -51,6 +51,10 @@ def links(client: TestClient, path: str) -> tuple[str, str, str]:
             "/sockets/0xffff9a0c2a001010@10000000?kind=post&kind=abort&text=a+b",
             "/sockets/0xffff9a0c2a001010@10000000?kind=post&kind=abort&text=a+b",
         ),
+        ("/heap/4242@7000?from=5&to=9", "/heap/4242@0?from=5&to=9"),
+        ("/heap/4242@7000/0x1e0000:0x1f0000@100000900", "/heap/4242@0/0x1e0000:0x1f0000@100000000"),
+        ("/address/0x001f0100", "/address/0x1f0100"),
+        ("/around/1.5s?within=50ms", "/around/1500000000?within=50ms"),
         ("/sockets?unused=&format=html", "/sockets?unused="),
     ],
 )

@@ -66,6 +66,7 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         sentence=sentence,
         trace=trace.head,
         crumbs=trace.crumbs(),
+        canonical=path,
         address=value,
         large_searched=searched,
         most=queries.MAX_ROWS,

@@ -71,6 +71,7 @@ def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="events",
+        canonical=path,
         at_ns=at_ns,
         within_ns=within,
         listing=plain_listing("around", path, COLUMNS, rows),
