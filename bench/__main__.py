@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
                     has_pages=factor == 1 and (is_all or args.pages),
                 )  # fmt: skip
             _print_mix(name, found)
-    args.json.write_text(json.dumps(results, indent=1) + "\n")
+            args.json.write_text(json.dumps(results, indent=1) + "\n")
     print(f"\nwritten: {args.json}")
     return 0
 
@@ -136,8 +136,9 @@ def _print_pages(pages: Mapping[str, Any]) -> None:  # Any: see above
         [(name, *(f"{p[k]:.0f}" for k in ("first", "p50", "p95", "cpu"))) for name, p in pages["pages"].items()],
     )
     crowd = pages["crowd"]
+    failed = sum(crowd["failed"].values())
     print(
-        f"{crowd['clients']} clients at once: {crowd['requests']} requests, {crowd['failed']} failed, p50 {crowd['p50']:.0f} ms, "
+        f"{crowd['clients']} clients at once: {crowd['requests']} requests, {failed} failed, p50 {crowd['p50']:.0f} ms, "
         f"p95 {crowd['p95']:.0f} ms, {crowd['a_second']} a second\n"
     )
 

@@ -6,10 +6,11 @@ Pages are asked through the server's own entry, without a network between; the f
 import asyncio
 import sqlite3
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 
 from app.main import create_app
 from app.settings import Settings
@@ -89,7 +90,8 @@ async def _measure(folder: Path, paths: dict[str, str]) -> dict[str, object]:
     all_at_once = sorted(seconds for own in answers for _, seconds in own)
     crowd = {
         "clients": _CLIENTS, "requests": len(all_at_once), "p50": _ms(_at(all_at_once, 0.5)), "p95": _ms(_at(all_at_once, 0.95)),
-        "failed": sum(status != 200 for own in answers for status, _ in own), "a_second": round(len(all_at_once) / seconds, 1),
+        "failed": dict(Counter(status for own in answers for status, _ in own if status != 200)),
+        "a_second": round(len(all_at_once) / seconds, 1),
     }  # fmt: skip
     return {"pages": pages, "crowd": crowd}
 
