@@ -1,10 +1,11 @@
 """What a process holds, by calls: the tree, its limits, its picture and its page."""
 
+from collections.abc import Iterable
+
 import plotly.graph_objects as go
 
 from app.charts.icicle import icicle_figure
-from app.queries.heap_flame import MAX_DEPTH, MAX_NODES, CallNode, tree_of
-from app.queries.heap_scan import Group
+from app.queries.heap_flame import MAX_DEPTH, MAX_NODES, OTHERS, CallNode, tree_of
 from tests.build import Trace, heap, system
 from tests.build.answers import as_json, figure_in
 from tests.build.imported import ImportTrace
@@ -13,8 +14,12 @@ from tests.build.served import served
 APP, NTDLL = 0x7FF6_A000_0000, 0x7FF8_B000_0000
 
 
-def held(size: int, blocks: int = 1) -> Group:
-    return Group(held=blocks, held_bytes=size)
+def held(size: int, blocks: int = 1) -> tuple[int, int]:
+    return size, blocks
+
+
+def tree(stacks: Iterable[tuple[list[str], tuple[int, int]]]) -> CallNode:
+    return tree_of((path, size, blocks, number) for number, (path, (size, blocks)) in enumerate(stacks))
 
 
 def shape(node: CallNode) -> list[tuple[int, str, int]]:
@@ -22,7 +27,7 @@ def shape(node: CallNode) -> list[tuple[int, str, int]]:
 
 
 def test_stacks_that_share_their_callers_share_their_nodes() -> None:
-    root = tree_of([(["main", "load", "alloc"], held(100)), (["main", "draw"], held(300, 3)), (["main", "load"], held(50))])
+    root = tree([(["main", "load", "alloc"], held(100)), (["main", "draw"], held(300, 3)), (["main", "load"], held(50))])
 
     assert shape(root) == [(0, "all", 450), (1, "main", 450), (2, "draw", 300), (2, "load", 150), (3, "alloc", 100)]
     load = root.children["main"].children["load"]
@@ -30,11 +35,11 @@ def test_stacks_that_share_their_callers_share_their_nodes() -> None:
 
 
 def test_recursion_stays_as_deep_as_it_was() -> None:
-    assert [name for _, name, _ in shape(tree_of([(["f"] * 40, held(1))]))] == ["all"] + ["f"] * 40
+    assert [name for _, name, _ in shape(tree([(["f"] * 40, held(1))]))] == ["all"] + ["f"] * 40
 
 
 def test_each_node_holds_its_own_and_its_childrens() -> None:
-    root = tree_of([([f"m{i % 7}", f"f{i % 13}", f"g{i}"], held(i + 1)) for i in range(900)])
+    root = tree([([f"m{i % 7}", f"f{i % 13}", f"g{i}"], held(i + 1)) for i in range(900)])
 
     for _, node in root.walk():
         assert node.bytes == node.self_bytes + sum(child.bytes for child in node.children.values())
@@ -42,28 +47,30 @@ def test_each_node_holds_its_own_and_its_childrens() -> None:
     assert root.bytes == sum(range(1, 901))
 
 
-def test_nodes_too_small_to_see_are_counted_in_their_caller() -> None:
-    root = tree_of([(["main", "big"], held(1_000_000, 5_000)), (["main", "tiny"], held(10))])
+def test_nodes_too_small_to_see_are_one_in_their_caller() -> None:
+    root = tree([(["main", "big"], held(1_000_000, 5_000)), (["main", "tiny", "deep"], held(10)), (["main", "small"], held(7, 2))])
 
-    assert list(root.children["main"].children) == ["big"]
-    assert root.children["main"].self_bytes == 10
+    assert list(root.children["main"].children) == ["big", OTHERS]
+    others = root.children["main"].children[OTHERS]
+    assert (others.bytes, others.blocks, others.self_bytes, others.stacks, others.stack) == (17, 3, 17, 2, 1)
+    assert root.children["main"].self_bytes == 0
 
 
 def test_the_tree_has_a_greatest_size() -> None:
-    root = tree_of([([f"a{i}", f"b{i}", f"c{i}"], held(1_000_000 + i)) for i in range(900)])
+    root = tree([([f"a{i}", f"b{i}", f"c{i}"], held(1_000_000 + i)) for i in range(900)])
 
-    assert sum(1 for _ in root.walk()) <= MAX_NODES
+    assert MAX_NODES <= sum(1 for _ in root.walk()) <= 2 * MAX_NODES
     assert root.bytes == sum(1_000_000 + i for i in range(900))
 
 
 def test_the_icicle_gives_each_frame_its_width() -> None:
-    figure = icicle_figure(tree_of([(["<main>", "load"], held(100)), (["<main>", "draw"], held(300, 2))]), by="bytes")
+    figure = icicle_figure(tree([(["<main>", "load"], held(100)), (["<main>", "draw"], held(300, 2))]), by="bytes")
     trace = figure["data"][0]
 
     assert trace["labels"] == ["all", "&lt;main&gt;", "draw", "load"]
     assert trace["parents"] == ["", "0", "1", "1"]
     assert (trace["values"], trace["branchvalues"]) == ([400, 400, 300, 100], "total")
-    assert icicle_figure(tree_of([(["a"], held(5, 2))]), by="blocks")["data"][0]["values"] == [2, 2]
+    assert icicle_figure(tree([(["a"], held(5, 2))]), by="blocks")["data"][0]["values"] == [2, 2]
     go.Figure(figure)
 
 
@@ -83,8 +90,8 @@ def test_q02_the_page_shows_the_calls_of_a_window_without_the_allocators_frames(
     with served(imported.folder) as client:
         path = f"/t/{imported.report.key}/heap/{process}/flame"
         page = as_json(client, f"{path}?from=0&to=5000000")
-        figure = figure_in(client.get(f"{path}?from=0&to=5000000&by=blocks").text, "flame-chart")
-        refused = client.get(f"{path}?by=weight")
+        figure = figure_in(client.get(f"{path}?from=0&to=5000000&measure=count").text, "flame-chart")
+        refused = client.get(f"{path}?measure=weight")
         empty = client.get(f"{path}?from=10&to=20")
 
     assert [(row["depth"], row["frame"], row["bytes"]) for row in page["rows"]] == [

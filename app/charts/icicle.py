@@ -20,7 +20,7 @@ def icicle_figure(root: CallNode, *, by: str) -> Figure:
     path: list[str] = []
     deepest = 0
     whole = max(root.bytes if by == "bytes" else root.blocks, 1)
-    for number, (depth, node) in enumerate(root.walk()):
+    for number, (depth, node) in enumerate(root.walk(by=by)):
         del path[depth:]
         size = node.bytes if by == "bytes" else node.blocks
         ids.append(str(number))
@@ -30,6 +30,7 @@ def icicle_figure(root: CallNode, *, by: str) -> Figure:
         said.append(
             f"{plain(node.name)}<br>{fmt.bytes_text(node.bytes)} in {fmt.plural(node.blocks, 'block')}, {100 * size / whole:.1f} % of all"
             + (f"<br>{fmt.bytes_text(node.self_bytes)} of it by itself" if node.self_bytes and node.children else "")
+            + (f"<br>{fmt.plural(node.stacks, 'stack')}" if node.stacks > 1 else "")
         )
         path.append(str(number))
         deepest = max(deepest, depth)

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, or_, select
 
 from app import format as fmt
-from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, parse_text
-from app.links import ProcessRef, allocation_link
+from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, parse_text, parse_time
+from app.links import HeapLink, ProcessRef, allocation_link, parse_heap
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.operations import words_of
 from app.queries.stack_refs import stack_hash
@@ -23,6 +23,9 @@ _stack = TRACE.tables["stack"]
 _ref = TRACE.tables["stack_ref"]
 _p = process_table()
 _life = allocation.c.end_ns - allocation.c.first_ns
+
+NO_STACK = "none"
+"""In the place of a stack's hash: blocks without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,20 @@ def _holds(value: int) -> ColumnElement[bool]:
     return and_(allocation.c.address <= stored, or_(allocation.c.address + allocation.c.size > stored, allocation.c.address == stored))
 
 
+def _of_heap(link: HeapLink) -> ColumnElement[bool]:
+    is_it = _heap.c.handle == fmt.stored_address(link.handle)
+    if link.ns is None:
+        return is_it
+    return and_(is_it, _heap.c.first_ns <= link.ns, or_(_heap.c.destroyed_ns.is_(None), _heap.c.destroyed_ns >= link.ns))
+
+
+def _live_at(ns: int) -> ColumnElement[bool]:
+    return and_(allocation.c.first_ns <= ns, or_(allocation.c.end_ns.is_(None), allocation.c.end_ns > ns))
+
+
 def _from_stack(text: str) -> ColumnElement[bool]:
+    if text == NO_STACK:
+        return allocation.c.owner_stack_ref.is_(None)
     refs = (
         select(_ref.c.ref)
         .join(_stack, and_(_stack.c.trace_id == _ref.c.trace_id, _stack.c.n == _ref.c.stack_n))
@@ -63,7 +79,7 @@ def _from_stack(text: str) -> ColumnElement[bool]:
 
 FILTERS = (
     process_filter(allocation.c.process_n),
-    Filter("heap", parse_address, lambda v: _heap.c.handle == fmt.stored_address(v), "of heap {}", "Heap", hint="0x…"),
+    Filter("heap", parse_heap, _of_heap, "of heap {}", "Heap", hint="0x… or 0x…@time"),
     Filter("address", parse_address, _holds, "that hold {}", "Address", hint="0x…"),
     Filter("min_size", parse_bytes, lambda v: allocation.c.size >= v, "of {} or more", "Size from", show=fmt.bytes_text, hint="64 KiB"),
     Filter("max_size", parse_bytes, lambda v: allocation.c.size <= v, "of {} or less", "Size to", show=fmt.bytes_text),
@@ -86,7 +102,11 @@ FILTERS = (
         choices=tuple((word, fmt.words(word)) for word in END_REASONS),
     ),
     Filter("min_life", parse_duration, lambda v: _life >= v, "that lived {} or longer", "Life from", show=fmt.duration, hint="10 s"),
-    Filter("stack", parse_text, _from_stack, "made by stack {}", "Stack", hint="hash"),
+    Filter("max_life", parse_duration, lambda v: _life <= v, "that lived {} or shorter", "Life to", show=fmt.duration),
+    Filter("live_at", parse_time, _live_at, "live at {}", "Live at", show=fmt.time, hint="time, such as 1.5 s"),
+    Filter("began_from", parse_time, lambda v: allocation.c.start_ns >= v, "allocated at {} or later", "Allocated from", show=fmt.time),
+    Filter("began_to", parse_time, lambda v: allocation.c.start_ns <= v, "allocated at {} or before", "Allocated to", show=fmt.time),
+    Filter("stack", parse_text, _from_stack, "made by stack {}", "Stack", hint="hash, or none"),
     Filter("tid", parse_count, lambda v: allocation.c.tid == v, "made by thread {}", "Thread"),
     *life_filters(allocation.c.first_ns, allocation.c.end_ns),
 )

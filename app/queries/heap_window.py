@@ -13,7 +13,7 @@ from app.queries.resolution import LONG_NS
 from app.queries.stacks import callers_of
 from collector.store.tables import TRACE
 
-__all__ = ["LIFETIMES", "SIZES", "ClassRow", "HeapWindow", "HeldByStack", "WindowClasses", "heap_window"]
+__all__ = ["LIFETIMES", "SIZES", "ClassRow", "HeapWindow", "HeldByStack", "WindowClasses", "heap_window", "resized_later"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -88,7 +88,7 @@ def heap_window(db: Connection, scope: HeapScope, t0: int, t1: int, *, stacks: i
     """The blocks of [t0, t1), read once: 2 µs a block that began in it, in bounded memory; `stacks` is how many stacks to give."""
     found = scan(db, scope, t0, t1)
     mine = in_scope(scope)
-    regrown = _resized_later(db, mine, t0, t1)
+    regrown = resized_later(db, mine, t0, t1)
     found.add_held_bytes(regrown)
     released = _released(db, mine, t0, t1)
     live = live_before(db, scope, t1)
@@ -138,7 +138,7 @@ def _released(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: int)
     return count, size
 
 
-def _resized_later(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: int) -> dict[int, int]:
+def resized_later(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: int) -> dict[int, int]:
     """What the held blocks of a window gained or lost by reallocation in place after it, by stack reference, to be taken back.
 
     The sizes stored are the last ones; a block's size at t1 is that, less what came after.

@@ -1,5 +1,6 @@
 """Call stacks: their frames, and which allocations they still hold at the end of the trace."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "frames",
     "function_of",
     "held_by_stack",
+    "is_allocator",
     "module_file",
     "stack_users",
 ]
@@ -36,6 +38,15 @@ _p = process_table()
 _SHOWN_FRAMES = 3
 ALLOCATORS = ("ntdll.dll", "ucrtbase.dll", "ucrtbased.dll", "msvcrt.dll", "kernelbase.dll", "verifier.dll", "vcruntime140.dll")
 """Modules whose frames at the inner end of a stack are the allocator's own, in lower case."""
+
+_HEAP_FUNCTIONS = re.compile(r"heap|RtlpHp|LowFrag|Lfh|(Local|Global)(Re)?Alloc|EtwTrace|CaptureStack", re.IGNORECASE)
+"""Functions of the system that hand out memory, or note that they did."""
+
+_ALLOCATING = re.compile(
+    r"operator new|std::_Allocate|std::allocator<|std::_Default_allocate_traits|_*aligned_(offset_)?(malloc|realloc|recalloc)"
+    r"|_*(malloc|calloc|realloc|recalloc|expand)(_base|_dbg|_crt|_impl)*$"
+)
+"""The malloc family and operator new: also inside programs that bring their own copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +172,18 @@ def callers_of(db: Connection, stacks: list[int]) -> dict[int, str]:
     )
     for row in rows:
         shown = lines.setdefault(row.stack_n, [])
-        if len(shown) < _SHOWN_FRAMES and module_file(row.module).lower() not in ALLOCATORS:
+        if len(shown) < _SHOWN_FRAMES and not is_allocator(row.module, row.symbol):
             shown.append(frame_text(row.module, row.symbol, row.offset, row.address))
     return {stack: " ← ".join(shown) for stack, shown in lines.items()}
+
+
+def is_allocator(module: str | None, symbol: str | None) -> bool:
+    """Whether a frame at the inner end of a stack is the allocator's own: by its function where that is known, else by its module."""
+    function = (function_of(symbol) or "").partition(" [")[0]
+    is_system = module_file(module).lower() in ALLOCATORS
+    if not function:
+        return is_system
+    return bool(_ALLOCATING.match(function) or (is_system and _HEAP_FUNCTIONS.search(function)))
 
 
 def module_file(module: str | None) -> str:

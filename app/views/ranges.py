@@ -10,7 +10,7 @@ from app.errors import BadRequest
 from app.filters import parse_time
 from app.urls import with_query
 
-__all__ = ["RangePart", "asked_range", "range_part", "taints", "whole_trace"]
+__all__ = ["RangePart", "asked_moment", "asked_range", "range_part", "taints", "whole_trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,15 @@ def asked_range(request: Request, whole: tuple[int, int]) -> tuple[int, int]:
     if ends[0] >= ends[1]:
         raise BadRequest(f"from={ends[0]} is not before to={ends[1]}: give a range that runs forward.")
     return ends[0], ends[1]
+
+
+def asked_moment(request: Request, key: str) -> int | None:
+    """A moment of the query string, None where it names none. Raises BadRequest."""
+    text = request.query_params.get(key, "").strip()
+    try:
+        return parse_time(text) if text else None
+    except ValueError as error:
+        raise BadRequest(f"{key}={text}: {error}") from error
 
 
 def range_part(path: str, query: Mapping[str, str], shown: tuple[int, int], whole: tuple[int, int]) -> RangePart:

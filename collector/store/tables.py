@@ -56,6 +56,10 @@ def _long_lived(name: str, condition: str, *columns: str) -> Index:
 
     What lives at a moment is found by two short searches: here, and among the rows that begin within 2^30 ns before it.
     """
+    return _partial(name, condition, *columns)
+
+
+def _partial(name: str, condition: str, *columns: str) -> Index:
     return Index(name, "trace_id", *columns, sqlite_where=text(condition), postgresql_where=text(condition))
 
 
@@ -644,6 +648,7 @@ allocation = _trace_table(
     Index("ix_allocation_process_n", "trace_id", "process_n", "first_ns"),  # list of a process, timeline
     Index("ix_allocation_address", "trace_id", "process_n", "address", "first_ns"),  # link 0xHEAP:0xADDRESS@NS, address history
     _long_lived("ix_allocation_long", "end_ns - first_ns > 1073741824", "process_n", "end_ns"),  # old blocks that end in a window
+    _partial("ix_allocation_held", "end_ns IS NULL", "process_n", "first_ns"),  # what is held at a moment and to the end
     comment="Heap blocks from alloc to free.",
 )
 

@@ -92,6 +92,14 @@ def upgrade() -> None:
     )
     op.create_index("ix_allocation_address", "allocation", ["trace_id", "process_n", "address", "first_ns"], unique=False)
     op.create_index(
+        "ix_allocation_held",
+        "allocation",
+        ["trace_id", "process_n", "first_ns"],
+        unique=False,
+        sqlite_where=sa.text("end_ns IS NULL"),
+        postgresql_where=sa.text("end_ns IS NULL"),
+    )
+    op.create_index(
         "ix_allocation_long",
         "allocation",
         ["trace_id", "process_n", "end_ns"],
