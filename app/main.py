@@ -32,7 +32,9 @@ from app.views import (
     failures,
     frees,
     heap,
+    heap_compare,
     heap_flame,
+    heap_growth,
     help,
     listeners,
     memory_conflicts,
@@ -84,6 +86,8 @@ ROUTERS = (
     polls.router,
     allocation_page.router,  # before heap: its link is a heap's with an address behind it
     heap_flame.router,
+    heap_compare.router,
+    heap_growth.router,
     heap.router,
     allocations.router,
     stacks.router,

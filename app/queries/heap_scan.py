@@ -13,7 +13,7 @@ from app.queries.heap_timeline import HeapScope
 from collector.store.tables import TRACE
 from collector.words import END_REASONS, ORIGINS
 
-__all__ = ["ADOPTED", "LIFETIMES", "SIZES", "Group", "Scan", "by_stack", "in_scope", "scan"]
+__all__ = ["ADOPTED", "LIFETIMES", "LIFETIME_ENDS", "SIZES", "Group", "Scan", "by_stack", "in_scope", "scan"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -30,7 +30,7 @@ LIFETIMES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_0
 ADOPTED = ORIGINS.index("adopted")
 """Origin of a block that is older than the trace and was first seen in it."""
 
-_LIFETIME_ENDS = [END_REASONS.index(word) for word in ("freed", "realloc_moved", "heap_destroyed")]
+LIFETIME_ENDS = [END_REASONS.index(word) for word in ("freed", "realloc_moved", "heap_destroyed")]
 _NEVER = (1 << 63) - 1
 _CHUNK = 50_000
 
@@ -110,7 +110,7 @@ class Scan:
         self.stayed = _plus(self.stayed, chunk[_SIZE], held)
         self.passed = _plus(self.passed, chunk[_SIZE], over)
         _count(self.sizes, np.searchsorted(SIZES, chunk[_OPENED], side="left"), chunk, held)
-        ended = np.isin(chunk[_REASON], _LIFETIME_ENDS)
+        ended = np.isin(chunk[_REASON], LIFETIME_ENDS)
         lived = chunk[_END, ended] - chunk[_FIRST, ended]
         _count(self.lifetimes, np.searchsorted(LIFETIMES, lived, side="right"), chunk[:, ended], held[ended])
         self._add_stacks(chunk, held)

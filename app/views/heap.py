@@ -125,6 +125,8 @@ class HeapProcessPage(HeapScopePage):
     anomalies: Listing
     more_anomalies: bool
     flame_href: str = field(metadata={"json": False})
+    growth_href: str = field(metadata={"json": False})
+    compare_href: str = field(metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +177,7 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
     anomalies, more = queries.heap_anomalies(trace.db, n, row.process, *shown)
     timeline = heap_timeline(trace.db, scope, *shown)
     live = live_at_end(trace.db, scope)
+    moments = {"a": str(shown[0]), "b": str(shown[1])}
     page = HeapProcessPage(
         title=f"Heap of {row.name}",
         sentence=_sentence(live, by_name.get("peak_bytes"), by_name.get("peak_ns")),
@@ -197,6 +200,8 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
         anomalies=plain_listing("anomalies", path, ANOMALY_COLUMNS, anomalies),
         more_anomalies=more,
         flame_href=trace.urls("heap_flame", {} if shown == whole else _as_query(shown), trace_key=trace.key, process=row.process),
+        growth_href=trace.urls("heap_growth", {} if shown == whole else _as_query(shown), trace_key=trace.key, process=row.process),
+        compare_href=trace.urls("heap_compare", {} if shown == whole else moments, trace_key=trace.key, process=row.process),
     )
     return render(request, "heap_process.html", page)
 

@@ -233,7 +233,7 @@ def held_growth(about: About) -> Iterator[Finding]:
                 "Next: see the stack, and whether these blocks are meant to stay.",
             ),
             POSSIBLE,
-            f"stacks/{name}" if name else f"heap/{about.process(row.process_n).link}",
+            f"heap/{about.process(row.process_n).link}/growth?from={first}&to={until + 1}" + (f"&stack={name}" if name else ""),
             "Q02",
         )
 
