@@ -20,6 +20,7 @@ from app.queries import heap_window as windows
 from app.queries.heap_timeline import HeapScope, HeapTimeline, heap_timeline, live_at_end
 from app.queries.processes import ProcessRow, find_process, nearest_processes
 from app.render import render
+from app.views.heap_fill import FillPart, fill_part, fill_table
 from app.views.lists import Empty, why_empty
 from app.views.ranges import RangePart, asked_range, range_part, taints, whole_trace
 from collector.errors import StoreSlow
@@ -121,6 +122,7 @@ class HeapProcessPage(HeapScopePage):
     peak_bytes: int | None
     peak_ns: int | None
     heaps: Listing
+    fills: Listing
     counters: Listing
     anomalies: Listing
     more_anomalies: bool
@@ -134,6 +136,7 @@ class HeapPage(HeapScopePage):
     """One life of one heap."""
 
     heap: queries.HeapRow
+    fill: FillPart
     marks: tuple[tuple[int, str], ...]
 
 
@@ -177,6 +180,7 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
     anomalies, more = queries.heap_anomalies(trace.db, n, row.process, *shown)
     timeline = heap_timeline(trace.db, scope, *shown)
     live = live_at_end(trace.db, scope)
+    heaps = queries.heaps_of(trace.db, n, row.process)
     moments = {"a": str(shown[0]), "b": str(shown[1])}
     page = HeapProcessPage(
         title=f"Heap of {row.name}",
@@ -195,7 +199,8 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
         live_blocks=live[1],
         peak_bytes=by_name.get("peak_bytes"),
         peak_ns=by_name.get("peak_ns"),
-        heaps=plain_listing("heaps", path, HEAP_COLUMNS, queries.heaps_of(trace.db, n, row.process)),
+        heaps=plain_listing("heaps", path, HEAP_COLUMNS, heaps),
+        fills=fill_table(trace, heaps, n, shown, path),
         counters=plain_listing("counters", path, COUNTER_COLUMNS, [one for one in counters if not one.name.startswith("peak")]),
         anomalies=plain_listing("anomalies", path, ANOMALY_COLUMNS, anomalies),
         more_anomalies=more,
@@ -243,6 +248,7 @@ def one_heap(request: Request, trace: ReadTrace, process: str, heap: str) -> Res
         live_bytes=found.live_bytes,
         live_blocks=found.live_blocks,
         heap=found,
+        fill=fill_part(trace, found, n, shown, path),
         marks=tuple(queries.heap_marks(trace.db, found.n, *shown)),
     )
     return render(request, "heap.html", page)

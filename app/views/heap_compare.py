@@ -90,6 +90,7 @@ def heap_compare(request: Request, trace: ReadTrace, process: str) -> Response:
         trace=trace.head,
         crumbs=trace.crumbs(Crumb("heap", trace.urls("heap", trace_key=trace.key)), Crumb(row.name, heap_path)),
         section="heap",
+        canonical=path,
         process=row,
         a_ns=a,
         b_ns=b,

@@ -105,6 +105,7 @@ def heap_flame(request: Request, trace: ReadTrace, process: str) -> Response:
         trace=trace.head,
         crumbs=trace.crumbs(Crumb("heap", trace.urls("heap", trace_key=trace.key)), Crumb(row.name, heap_path)),
         section="heap",
+        canonical=path,
         process=row,
         measure=asked.measure,
         what=asked.what,

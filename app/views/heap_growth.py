@@ -75,6 +75,7 @@ def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
         trace=trace.head,
         crumbs=trace.crumbs(Crumb("heap", trace.urls("heap", trace_key=trace.key)), Crumb(row.name, heap_path)),
         section="heap",
+        canonical=path,
         process=row,
         selected=selected,
         min_age_ns=min_age,
