@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, case, func, literal_column, select
 from sqlalchemy.sql.elements import ColumnElement
 
+from app.paging import without_index
 from app.queries.heap_scan import LIFETIMES, SIZES, Group, in_scope
 from app.queries.heap_timeline import HeapScope
 from app.queries.resolution import LONG_NS
@@ -74,7 +75,7 @@ def _sums(
     searches = (
         (a.end_ns.is_(None), a.first_ns <= ns),
         (a.end_ns > ns, a.first_ns > ns - LONG_NS, a.first_ns <= ns),
-        (long_lived, a.end_ns > ns, a.first_ns <= ns - LONG_NS),
+        (long_lived, a.end_ns > ns, without_index(a.first_ns) <= ns - LONG_NS),
     )
     for search in searches:
         yield from db.execute(select(*keys, func.count(), func.sum(size), *columns).where(*in_scope(scope), *search).group_by(*keys))

@@ -648,7 +648,8 @@ allocation = _trace_table(
     Index("ix_allocation_process_n", "trace_id", "process_n", "first_ns"),  # list of a process, timeline
     Index("ix_allocation_address", "trace_id", "process_n", "address", "first_ns"),  # link 0xHEAP:0xADDRESS@NS, address history
     _long_lived("ix_allocation_long", "end_ns - first_ns > 1073741824", "process_n", "end_ns"),  # old blocks that end in a window
-    _partial("ix_allocation_held", "end_ns IS NULL", "process_n", "first_ns"),  # what is held at a moment and to the end
+    # What is never freed, by stack; the columns behind first_ns are those that are summed, so that no row has to be looked up.
+    _partial("ix_allocation_held", "end_ns IS NULL", "process_n", "end_ns", "first_ns", "owner_stack_ref", "size", "trust"),
     comment="Heap blocks from alloc to free.",
 )
 

@@ -94,7 +94,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_allocation_held",
         "allocation",
-        ["trace_id", "process_n", "first_ns"],
+        ["trace_id", "process_n", "end_ns", "first_ns", "owner_stack_ref", "size", "trust"],
         unique=False,
         sqlite_where=sa.text("end_ns IS NULL"),
         postgresql_where=sa.text("end_ns IS NULL"),
