@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from collector.errors import Severity
 from tests.etl_bytes import BUFFER_BYTES, START_TICKS, buffer, event, opaque, patched, six, system, trace
 from tests.etl_reading import read_bytes
 
@@ -122,12 +123,42 @@ def test_a_file_that_ends_inside_a_buffer(tmp_path: Path, cut: int) -> None:
     assert reading.losses.after(T + 55)
 
 
-def test_more_and_fewer_buffers_than_declared(tmp_path: Path) -> None:
-    for written in (0, 1, 5, 7, 1000):
+def test_more_buffers_than_declared(tmp_path: Path) -> None:
+    for written in (0, 1, 5):
         reading = read_bytes(tmp_path, b"".join(six(buffers_written=written)))
         assert len(reading) == 11
         assert reading.kinds == {"buffers_written_differs"}
         assert f"counts {written:,} buffers, the file holds 6" in reading.problem("buffers_written_differs").text
+        assert not reading.losses.after(T)
+
+
+def test_fewer_buffers_than_declared_are_a_loss_at_the_end(tmp_path: Path) -> None:
+    for written in (7, 1000):
+        reading = read_bytes(tmp_path, b"".join(six(buffers_written=written)))
+        assert len(reading) == 11
+        assert reading.kinds == {"buffers_missing"}
+        problem = reading.problem("buffers_missing")
+        assert (problem.count, problem.kind.severity) == (written - 6, Severity.DATA_LOSS)
+        assert f"counts {written:,} buffers, the file holds 6" in problem.text
+        assert reading.losses.after(T + 55)
+
+
+@pytest.mark.parametrize("kept", range(1, 6))
+def test_a_file_cut_between_two_buffers(tmp_path: Path, kept: int) -> None:
+    reading = read_bytes(tmp_path, b"".join(six()[:kept]))
+
+    assert reading.kinds == {"buffers_missing"}
+    assert reading.problem("buffers_missing").count == 6 - kept
+    assert reading.losses.after(T + 55)
+
+
+def test_buffers_cut_out_of_the_middle_are_a_loss_at_their_place(tmp_path: Path) -> None:
+    buffers = six()
+    reading = read_bytes(tmp_path, b"".join(buffers[:2] + buffers[4:]))
+
+    assert reading.kinds == {"buffers_missing", "sequence_gap"}
+    assert reading.losses.between(T + 20, T + 40)
+    assert not reading.losses.after(T + 55)
 
 
 @pytest.mark.parametrize("damage", [bytes(24), b"\xff" * 24, struct.pack("<HBBHH", 2, 2, 0xC0, 3, 0x1021) + bytes(16)])

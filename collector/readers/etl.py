@@ -22,6 +22,7 @@ from collector.readers.etl_order import order_buffers, time_limits
 from collector.readers.etl_providers import LOST_EVENT, MAX_PROVIDERS, Providers
 from collector.readers.etl_walk import PAD_BYTES
 from collector.readers.problems import (
+    BUFFERS_MISSING,
     BUFFERS_WRITTEN_DIFFERS,
     DAMAGED_RECORD,
     SEQUENCE_FAULT,
@@ -77,7 +78,14 @@ class EtlReader:
         zero, low, high = time_limits(self._index, logfile.first_ticks, clock.ticks_per_second)
         self.header = trace_header(logfile, moved(clock, logfile, zero), self._log)
         self._order = order_buffers(self._index, low=low, high=high, fallback=zero)
-        self._signs = LossSigns(self._index, self._order, events_lost=logfile.events_lost, buffers_lost=logfile.buffers_lost, log=self._log)
+        self._signs = LossSigns(
+            self._index,
+            self._order,
+            events_lost=logfile.events_lost,
+            buffers_lost=logfile.buffers_lost,
+            buffers_missing=self._buffers_missing(logfile),
+            log=self._log,
+        )
         # A packed buffer in a file that does not say how it is compressed is taken for the one format ever seen.
         method = compression if compression is not Compression.NONE else Compression.XPRESS
         self._loader = BufferLoader(source, self._index, self._order, method, limits=(low, high), signs=self._signs, log=self._log)
@@ -225,11 +233,24 @@ class EtlReader:
             number = int(faults[0])
             place = f"buffer {number:,} at byte {int(self._index.offset[number]):,}"
             self._log.add(SEQUENCE_FAULT, count=int(faults.size), place=place)
+        declared, found = logfile.buffers_written, len(self._index)
+        if overwritten := self._overwritten():
+            self._log.add(WRAPPED_FILE, count=overwritten)
+        elif missing := self._buffers_missing(logfile):
+            self._log.add(BUFFERS_MISSING, count=missing, declared=declared, found=found)
+        elif self.header.is_closed and declared != found:
+            self._log.add(BUFFERS_WRITTEN_DIFFERS, declared=declared, found=found)
+
+    def _overwritten(self) -> int:
+        """Buffers that a circular file has lost to newer ones."""
         oldest = int(self._index.sequence[1:].min()) if len(self._index) > 1 else 1
-        if self.header.is_circular and 1 < oldest <= _HIGHEST_SEQUENCE:
-            self._log.add(WRAPPED_FILE, count=oldest - 1)
-        elif self.header.is_closed and logfile.buffers_written != len(self._index):
-            self._log.add(BUFFERS_WRITTEN_DIFFERS, declared=logfile.buffers_written, found=len(self._index))
+        return oldest - 1 if self.header.is_circular and 1 < oldest <= _HIGHEST_SEQUENCE else 0
+
+    def _buffers_missing(self, logfile: LogFileHeader) -> int:
+        """Buffers that the header counts and the file has no trace of; unreadable places in the file are told apart."""
+        if not self.header.is_closed or self._overwritten():
+            return 0
+        return max(0, logfile.buffers_written - len(self._index) - self._index.holes)
 
     def _tell_problems(self) -> None:
         self.problems = self._signs.problems() + self._log.problems()

@@ -1,7 +1,8 @@
 """Signs of lost records in an ETL file, and where they place the loss.
 
 Signs (etl-format S2.1, S6, S14): counters of the log file header, flags of buffers, marker records, gaps in the sequence numbers,
-and the damage met while reading. One loss shows in several signs, so the header's counters are never added to the others.
+fewer buffers than the header counts, and the damage met while reading. One loss shows in several signs, so the header's counters are
+never added to the others.
 """
 
 import numpy as np
@@ -23,7 +24,9 @@ _LOST_EVENT_OPCODE = 32
 class LossSigns:
     """Collects the signs of one file; `losses` is what they say so far."""
 
-    def __init__(self, index: BufferIndex, order: BufferOrder, *, events_lost: int, buffers_lost: int, log: ProblemLog) -> None:
+    def __init__(
+        self, index: BufferIndex, order: BufferOrder, *, events_lost: int, buffers_lost: int, buffers_missing: int, log: ProblemLog
+    ) -> None:
         self.losses = Losses()
         self._events = _Count(events_lost)
         self._buffers = _Count(buffers_lost)
@@ -32,12 +35,13 @@ class LossSigns:
         for gap in gaps:
             place = f"buffers {gap.before:,} and {gap.after:,} (sequence {index.sequence[gap.before]:,}, {index.sequence[gap.after]:,})"
             log.add(SEQUENCE_GAP, count=gap.missing, first_ticks=gap.first_ticks, last_ticks=gap.last_ticks, place=place)
-            if buffers_lost or holes:
+            if buffers_lost or holes or buffers_missing:
                 self.losses.add(gap.first_ticks, END_OF_TIME if gap.last_ticks is None else gap.last_ticks)
             if buffers_lost:
                 self._buffers.widen(gap.first_ticks, gap.last_ticks)
         missing = sum(gap.missing for gap in gaps)
-        if index.missing_bytes and len(index) > 1:
+        is_cut = index.missing_bytes > 0 or buffers_missing > missing
+        if is_cut and len(index) > 1:
             # What was cut off may belong to any processor, from its last buffer on.
             cpus = index.cpu[1:]
             last = [order.start[1:][cpus == cpu].max() for cpu in np.unique(cpus)]
@@ -46,6 +50,7 @@ class LossSigns:
             (events_lost > 0 and not index.has_lost_events.any())
             or (buffers_lost > 0 and not (index.has_lost_buffers.any() or missing))
             or holes > missing
+            or (buffers_missing > 0 and len(index) == 1)
         )
         self.losses.is_everywhere = bool(is_unplaced)
 

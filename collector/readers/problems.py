@@ -3,6 +3,7 @@
 from collector.errors import Problem, ProblemKind, Severity
 
 __all__ = [
+    "BUFFERS_MISSING",
     "BUFFERS_WRITTEN_DIFFERS",
     "CONTAINER_PROBLEMS",
     "COUNTER_FREQUENCY",
@@ -93,12 +94,19 @@ UNFINISHED_SESSION = ProblemKind(
     effect="The last records of each processor, those not yet flushed, are missing; lost events were not counted.",
     advice="Stop the session (logman stop NAME -ets) before copying its file.",
 )
+BUFFERS_MISSING = ProblemKind(
+    "buffers_missing",
+    Severity.DATA_LOSS,
+    "The file header counts {declared:,} buffers, the file holds {found:,}: {count} are missing.",
+    effect="Records are missing where the sequence numbers have gaps, else at the end: what looks unfinished may have finished there.",
+    advice=f"The copy may be incomplete. {_COLLECT_AGAIN}",
+)
 BUFFERS_WRITTEN_DIFFERS = ProblemKind(
     "buffers_written_differs",
     Severity.NOTE,
     "The file header counts {declared:,} buffers, the file holds {found:,}.",
-    effect="All buffers that the file holds were read. If the header counts more, the missing ones may have been cut off.",
-    advice=f"If records are missing at the end: {_COLLECT_AGAIN}",
+    effect="All buffers that the file holds were read.",
+    advice="Nothing is missing; a tool that counts differently may have written the header.",
 )
 INVALID_HEADER_TIME = ProblemKind(
     "invalid_header_time",
@@ -189,6 +197,7 @@ CONTAINER_PROBLEMS = (
     TRUNCATED_FILE,
     UNFINISHED_SESSION,
     WRAPPED_FILE,
+    BUFFERS_MISSING,
     BUFFERS_WRITTEN_DIFFERS,
     INVALID_HEADER_TIME,
     COUNTER_FREQUENCY,
