@@ -6,41 +6,17 @@ that each chain lies inside its record.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 from uuid import UUID
 
 import numpy as np
 
-from collector.raw import Int64s, RawEvents, UInt64s
+from collector.raw import Int64s, ItemType, RawEvents, UInt64s
 from collector.schema import Ragged
 
-__all__ = ["Item", "ItemType", "Items", "Stacks", "find_items", "guid_of", "items_of", "related_activities", "sids", "stack_keys", "stacks"]
+__all__ = ["Item", "Items", "Stacks", "find_items", "guid_of", "items_of", "related_activities", "sids", "stack_keys", "stacks"]
 
 _ITEM_HEADER_BYTES = 8
 _SID_FIXED_BYTES = 8
-
-
-class ItemType(IntEnum):
-    """ExtType of an item."""
-
-    RELATED_ACTIVITY = 1
-    SID = 2
-    SESSION = 3
-    INSTANCE = 4
-    STACK32 = 5
-    STACK64 = 6
-    PEBS_INDEX = 7
-    PMC_COUNTERS = 8
-    PSM_KEY = 9
-    EVENT_KEY = 10
-    SCHEMA_TL = 11
-    PROVIDER_TRAITS = 12
-    PROCESS_START_KEY = 13
-    CONTROL_GUID = 14
-    QPC_DELTA = 15
-    CONTAINER = 16
-    STACK_KEY32 = 17
-    STACK_KEY64 = 18
 
 
 @dataclass(frozen=True, slots=True)

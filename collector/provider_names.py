@@ -10,8 +10,8 @@ from uuid import UUID
 
 import numpy as np
 
-from collector.extended import ItemType, items_of
-from collector.raw import HeaderKind, RawEvents
+from collector.extended import items_of
+from collector.raw import HeaderKind, ItemType, RawEvents
 
 __all__ = ["WELL_KNOWN", "ProviderNames"]
 

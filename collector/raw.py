@@ -17,7 +17,7 @@ from collector.clock import Clock
 from collector.errors import Problem
 from collector.losses import Losses
 
-__all__ = ["HeaderKind", "RawEvents", "Reader", "TraceHeader"]
+__all__ = ["HeaderKind", "ItemType", "RawEvents", "Reader", "TraceHeader"]
 
 UInt8s = NDArray[np.uint8]
 UInt16s = NDArray[np.uint16]
@@ -45,6 +45,29 @@ class HeaderKind(IntEnum):
     FULL64 = 20
     INSTANCE64 = 21
     MESSAGE = 0x90
+
+
+class ItemType(IntEnum):
+    """ExtType of an extended item of an EVENT header (etl-format S7)."""
+
+    RELATED_ACTIVITY = 1
+    SID = 2
+    TERMINAL_SESSION = 3
+    INSTANCE_INFO = 4
+    STACK32 = 5
+    STACK64 = 6
+    PEBS_INDEX = 7
+    PMC_COUNTERS = 8
+    PSM_KEY = 9
+    EVENT_KEY = 10
+    SCHEMA = 11
+    PROVIDER_TRAITS = 12
+    PROCESS_START_KEY = 13
+    CONTROL_GUID = 14
+    QPC_DELTA = 15
+    CONTAINER_ID = 16
+    STACK_KEY32 = 17
+    STACK_KEY64 = 18
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from collector.extended import ItemType, find_items, guid_of, items_of, related_activities, sids, stack_keys, stacks
-from collector.raw import RawEvents
+from collector.extended import find_items, guid_of, items_of, related_activities, sids, stack_keys, stacks
+from collector.raw import ItemType, RawEvents
 from collector.readers import reader_for
 from collector.source import Source
 from tests.etl_bytes import START_TICKS, buffer, event, items, system, trace

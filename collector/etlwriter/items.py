@@ -7,12 +7,12 @@ and padding. Seen in recorded files for types 1, 6, 11 and 12; the others follow
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from uuid import UUID
+
+from collector.raw import ItemType
 
 __all__ = [
     "Item",
-    "ItemType",
     "items_bytes",
     "process_start_key",
     "provider_traits",
@@ -23,29 +23,6 @@ __all__ = [
     "terminal_session",
     "user_sid",
 ]
-
-
-class ItemType(IntEnum):
-    """ExtType of an item."""
-
-    RELATED_ACTIVITY = 1
-    SID = 2
-    TERMINAL_SESSION = 3
-    INSTANCE_INFO = 4
-    STACK32 = 5
-    STACK64 = 6
-    PEBS_INDEX = 7
-    PMC_COUNTERS = 8
-    PSM_KEY = 9
-    EVENT_KEY = 10
-    SCHEMA = 11
-    PROVIDER_TRAITS = 12
-    PROCESS_START_KEY = 13
-    CONTROL_GUID = 14
-    QPC_DELTA = 15
-    CONTAINER_ID = 16
-    STACK_KEY32 = 17
-    STACK_KEY64 = 18
 
 
 @dataclass(frozen=True, slots=True)

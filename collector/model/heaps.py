@@ -28,7 +28,7 @@ from collector.model.heap_records import CREATED, DESTROYED, HeapRecords, failur
 from collector.model.heap_steps import Exit, block_steps, heap_steps
 from collector.model.heap_totals import HeapTotals, WindowDeltas
 from collector.model.processes import ProcessEnd, Processes
-from collector.model.rows import Row, Rows, rows_of
+from collector.model.rows import Row, Rows, gathered, rows_of
 from collector.model.stacks import Stacks
 from collector.model.waiting import Waiting
 from collector.schema import DecodedBatch
@@ -93,11 +93,7 @@ class Heaps:
 
     def finish(self) -> Rows:
         """The rows that are left; see `finish_parts`."""
-        rows: Rows = {}
-        for part in self.finish_parts():
-            for table, own in part.items():
-                rows.setdefault(table, []).extend(own)
-        return rows
+        return gathered(self.finish_parts())
 
     def finish_parts(self) -> Iterator[Rows]:
         """As `finish`, in pieces of bounded size; after `Stacks.finish`."""

@@ -1,6 +1,6 @@
 """Rows that a model hands to the store: tuples in the column order of their table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from collector.store.tables import ROW_COLUMNS
 
-__all__ = ["Row", "Rows", "rows_of", "signed"]
+__all__ = ["Row", "Rows", "gathered", "rows_of", "signed"]
 
 Row: TypeAlias = tuple[object, ...]
 Rows: TypeAlias = dict[str, list[Row]]
@@ -46,3 +46,12 @@ def rows_of(
         else:
             lists.append(column)
     return list(zip(*lists, strict=True))
+
+
+def gathered(parts: Iterable[Rows]) -> Rows:
+    """Rows that come in pieces, as one."""
+    everything: Rows = {}
+    for part in parts:
+        for table, rows in part.items():
+            everything.setdefault(table, []).extend(rows)
+    return everything

@@ -22,7 +22,7 @@ from collector.model.owners import Owners
 from collector.model.polls import Polls
 from collector.model.processes import Processes
 from collector.model.row_sink import RowSink
-from collector.model.rows import Rows
+from collector.model.rows import Rows, gathered
 from collector.model.socket_problems import SocketCounts, socket_problems
 from collector.model.socket_rows import drop_row, event_row, option_row, peer_rows, skipped_row, socket_row
 from collector.model.socket_state import DGRAM, Kind, Socket
@@ -106,11 +106,7 @@ class Sockets:
 
     def finish(self) -> Rows:
         """All that `finish_parts` gives, at once."""
-        everything: Rows = {}
-        for rows in self.finish_parts():
-            for table, found in rows.items():
-                everything.setdefault(table, []).extend(found)
-        return everything
+        return gathered(self.finish_parts())
 
     def finish_parts(self) -> Iterator[Rows]:
         """Rows of what is still open, of the sockets and of their owners, in pieces; behind the last one `problems` is complete."""

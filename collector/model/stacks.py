@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from collector.clock import Clock
 from collector.errors import Problem, ProblemKind, Severity
 from collector.model.processes import Processes
-from collector.model.rows import Rows, signed
+from collector.model.rows import Rows, gathered, signed
 from collector.model.stack_contexts import Contexts, FrameTable
 from collector.model.stack_inside import InsideStacks
 from collector.model.stack_matching import Expected, Matcher, StackRecords, names_a_record, who_of
@@ -141,11 +141,7 @@ class Stacks:
 
     def finish(self) -> Rows:
         """Rows of the tables stack, stack_frame and stack_ref; see `finish_parts`."""
-        rows: Rows = {}
-        for part in self.finish_parts():
-            for table, own in part.items():
-                rows.setdefault(table, []).extend(own)
-        return rows
+        return gathered(self.finish_parts())
 
     def finish_parts(self) -> Iterator[Rows]:
         """As `finish`, in pieces of bounded size; after `Processes.finish`, as the rundown at the end names images."""
