@@ -152,6 +152,8 @@ def test_the_trust_page_lists_problems_and_the_whole_file(client: TestClient) ->
     assert (trust["unknown_owners"], trust["unseen_creates"]) == (1, 1)
     foreign = [row for row in trust["listing"]["rows"] if row["provider"].startswith("1111")]
     assert [(row["count"], row["known"]) for row in foreign] == [(12, False)]
+    assert [name for name, _ in trust["heap"] if name.startswith("peak")] == []  # the peaks of two processes have no sum
+    assert trust["heap"]
 
 
 def test_a_process_is_the_instance_that_lived_then(client: TestClient) -> None:
