@@ -6,7 +6,7 @@ from uuid import UUID
 import numpy as np
 
 from collector.clock import Clock
-from collector.model.rows import Row, rows_of
+from collector.model.rows import Lines, rows_of
 from collector.provider_names import ProviderNames
 from collector.raw import HeaderKind, Int64s, RawEvents, UInt64s
 from collector.schema import DecodedBatch
@@ -109,7 +109,7 @@ class Inventory:
         ]
         return sorted(found, key=lambda c: (-c.count, str(c.provider), c.event_id or 0, c.opcode, c.version, c.header_kind))
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Lines:
         """Rows of the table event_count, numbered from 1 in the order of `counts`."""
         counts = self.counts()
         return rows_of(

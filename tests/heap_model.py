@@ -12,7 +12,7 @@ from collector.errors import Problem
 from collector.losses import Losses
 from collector.model.heaps import Heaps
 from collector.model.processes import Processes
-from collector.model.rows import Row, Rows
+from collector.model.rows import Rows, unfolded
 from collector.model.stacks import Stacks
 from collector.schema import DecodedBatch, EventColumns, Ragged
 from collector.store.tables import ROW_COLUMNS
@@ -115,7 +115,7 @@ class Ran:
 
     def table(self, name: str) -> list[dict[str, Any]]:  # a column may hold anything that SQLite does
         """All rows of a table by number, as dicts."""
-        rows = [dict(zip(ROW_COLUMNS[name], row, strict=True)) for row in self.rows.get(name, [])]
+        rows = [dict(zip(ROW_COLUMNS[name], row, strict=True)) for row in unfolded(self.rows.get(name, []))]
         return sorted(rows, key=lambda row: tuple(row[key] for key in ("n", "ref", "stack_n", "frame", "process_n", "name") if key in row))
 
     def blocks(self, *columns: str) -> list[tuple[object, ...]]:
@@ -184,7 +184,7 @@ def run(records: Sequence[Rec], cuts: Iterable[int] = (), *, losses: Losses | No
     return ran
 
 
-def _add(rows: Rows, more: Mapping[str, list[Row]]) -> None:
+def _add(rows: Rows, more: Rows) -> None:
     for table, own in more.items():
         rows.setdefault(table, []).extend(own)
 

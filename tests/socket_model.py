@@ -9,7 +9,7 @@ from collector.etlwriter.events import schema_of
 from collector.losses import Losses
 from collector.model.endpoints import KEPT
 from collector.model.processes import Processes
-from collector.model.rows import Rows
+from collector.model.rows import Rows, unfolded
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
 from collector.raw import HeaderKind, TraceHeader
@@ -29,7 +29,7 @@ class Model:
     def __init__(self, rows: Rows, problems: Sequence[Problem]) -> None:
         self.problems = {problem.kind.name: problem.count for problem in problems}
         self.tables = {
-            table: sorted((dict(zip(ROW_COLUMNS[table], row, strict=True)) for row in found), key=lambda r: list(r.values())[:2])
+            table: sorted((dict(zip(ROW_COLUMNS[table], row, strict=True)) for row in unfolded(found)), key=lambda r: list(r.values())[:2])
             for table, found in rows.items()
         }
         texts = {row["n"]: row["text"] for row in self.tables.get("address", ())}

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Text, create_engine
 
 from collector.losses import Losses
 from collector.model.heap_io import join_buffers
-from collector.model.rows import Rows
+from collector.model.rows import Rows, unfolded
 from collector.store.tables import ROW_COLUMNS, TRACE
 from collector.words import BUFFER_CLASSES, END_REASONS
 from tests.build import ENTER, EXIT, Event, Trace, afd, heap, system
@@ -370,8 +370,8 @@ def test_any_sequence_is_joined_by_the_rules(known: Known, stretch: int) -> None
                 rows.setdefault(table, []).extend(own)
     engine.dispose()
 
-    buffers = [dict(zip(ROW_COLUMNS["operation_buffer"], row, strict=True)) for row in rows.get("operation_buffer", [])]
-    findings = [dict(zip(ROW_COLUMNS["io_finding"], row, strict=True)) for row in rows.get("io_finding", [])]
+    buffers = [dict(zip(ROW_COLUMNS["operation_buffer"], row, strict=True)) for row in unfolded(rows.get("operation_buffer", []))]
+    findings = [dict(zip(ROW_COLUMNS["io_finding"], row, strict=True)) for row in unfolded(rows.get("io_finding", []))]
     classed, expected = by_the_rules(known)
     if known.posts:
         got = sorted((b["operation_n"], BUFFER_CLASSES[int(str(b["buffer_class"]))], b["allocation_n"]) for b in buffers)

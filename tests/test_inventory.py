@@ -9,7 +9,7 @@ import pytest
 from collector.clock import Clock, ClockKind
 from collector.decoder import Decoder
 from collector.inventory import EventCount, Inventory, kind_name
-from collector.model.rows import Row
+from collector.model.rows import unfolded
 from collector.provider_names import WELL_KNOWN
 from collector.readers.etl import EtlReader
 from collector.readers.etl_providers import GROUP_GUIDS
@@ -92,7 +92,7 @@ def test_what_the_decoder_says_of_them(tmp_path: Path) -> None:
 
 def test_rows_of_the_table(tmp_path: Path) -> None:
     inventory = counted(tmp_path, MIXED)
-    rows: list[Row] = inventory.rows()
+    rows = list(unfolded(inventory.rows()))
     table = [dict(zip(ROW_COLUMNS["event_count"], row, strict=True)) for row in rows]
 
     assert [row["n"] for row in table] == list(range(1, 12))

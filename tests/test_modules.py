@@ -10,6 +10,7 @@ import pytest
 from collector.decoder import Decoder
 from collector.events.system import IMAGE, IMAGE_ID, PROCESS, VOLUME
 from collector.model.processes import KERNEL, Processes
+from collector.model.rows import count_of, unfolded
 from collector.readers import reader_for
 from collector.source import Source
 from collector.store.tables import ROW_COLUMNS
@@ -61,7 +62,7 @@ def model(*windows: tuple[Record, ...]) -> Processes:
 
 def rows(processes: Processes, *columns: str) -> list[tuple[object, ...]]:
     names = ROW_COLUMNS["module"]
-    return [tuple(row[names.index(column)] for column in columns) for row in processes.finish()["module"]]
+    return [tuple(row[names.index(column)] for column in columns) for row in unfolded(processes.finish()["module"])]
 
 
 def test_a_load_and_an_unload_delimit_a_module() -> None:
@@ -225,10 +226,10 @@ def test_every_image_of_a_public_trace_has_its_identity(shared_dir: Path) -> Non
     source.close()
     found = processes.finish()
 
-    modules = [dict(zip(ROW_COLUMNS["module"], row, strict=True)) for row in found["module"]]
+    modules = [dict(zip(ROW_COLUMNS["module"], row, strict=True)) for row in unfolded(found["module"])]
     named = [m for m in modules if m["pdb_name"] is not None]
-    assert len(found["process"]) == 35
+    assert count_of(found["process"]) == 35
     assert len(named) > 0.95 * len(modules)
-    assert {m["process_n"] for m in modules} - {None} <= {row[0] for row in found["process"]}
+    assert {m["process_n"] for m in modules} - {None} <= {row[0] for row in unfolded(found["process"])}
     spans = np.array([(m["loaded_ns"] or -1, m["unloaded_ns"] or 1 << 62) for m in modules])
     assert (spans[:, 0] <= spans[:, 1]).all()

@@ -15,7 +15,7 @@ from collector.events.afd import AFD
 from collector.events.heap import HEAP
 from collector.events.system import PROCESS
 from collector.model.processes import ProcessEnd, Processes
-from collector.model.rows import Row
+from collector.model.rows import Row, unfolded
 from collector.schema import DecodedBatch
 from collector.store.tables import ROW_COLUMNS
 from tests.raw_events import CLOCK, Record, raw_events
@@ -87,7 +87,7 @@ class Traced:
         return [found[row] for row in sorted(found)]
 
     def rows(self, *columns: str) -> list[tuple[object, ...]]:
-        return list(picked(self.processes.finish()["process"], columns))
+        return list(picked(unfolded(self.processes.finish()["process"]), columns))
 
 
 def picked(rows: Iterable[Row], columns: tuple[str, ...], table: str = "process") -> Iterable[tuple[object, ...]]:

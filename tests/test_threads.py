@@ -6,6 +6,7 @@ from uuid import UUID
 from collector.decoder import Decoder
 from collector.events.system import PROCESS, THREAD
 from collector.model.processes import Processes
+from collector.model.rows import count_of, unfolded
 from collector.model.threads import ThreadStack
 from collector.store.tables import ROW_COLUMNS
 from tests.raw_events import CLOCK, Record, raw_events
@@ -36,7 +37,7 @@ def model(*windows: tuple[Record, ...]) -> Processes:
 
 def rows(processes: Processes, *columns: str) -> list[tuple[object, ...]]:
     names = ROW_COLUMNS["thread"]
-    return [tuple(row[names.index(column)] for column in columns) for row in processes.finish()["thread"]]
+    return [tuple(row[names.index(column)] for column in columns) for row in unfolded(processes.finish()["thread"])]
 
 
 def test_a_start_and_an_end_delimit_a_thread() -> None:
@@ -99,11 +100,11 @@ def test_the_last_thread_may_end_behind_its_process() -> None:
     processes = model((thread(START, GAME, 12, 10), Record(PROCESS, dead, opcode=2, version=2, ticks=50), thread(END, GAME, 12, 51)))
 
     assert rows(processes, "process_n", "end_ns") == [(0, 5100)]
-    assert len(processes.finish()["process"]) == 1
+    assert count_of(processes.finish()["process"]) == 1
 
 
 def test_a_process_that_threads_alone_name_is_known_from_the_kernel() -> None:
-    found = model((thread(DC_END, GAME, 12, 90),)).finish()["process"]
+    found = unfolded(model((thread(DC_END, GAME, 12, 90),)).finish()["process"])
 
     columns = ROW_COLUMNS["process"]
     assert [(row[columns.index("pid")], row[columns.index("pid_source")], row[columns.index("first_ns")]) for row in found] == [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from collector.clock import Clock
 from collector.losses import Losses
-from collector.model.rows import Row, rows_of
+from collector.model.rows import Column, Lines, rows_of
 from collector.model.waiting import Waiting
 from collector.words import CERTAINTIES, END_REASONS, ORIGINS
 
@@ -171,13 +171,13 @@ class Blocks:
 
     # ------------------------------------------------------------------------------------------------ rows
 
-    def rows(self, slots: Int64s, clock: Clock, losses: Losses, *, are_live: bool) -> list[Row]:
+    def rows(self, slots: Int64s, clock: Clock, losses: Losses, *, are_live: bool) -> Lines:
         """Rows of table allocation, in the order of their numbers; live blocks get a trust, ended ones their end."""
         order = np.argsort(self.records["n"][slots])
         b = self.records[slots[order]]
         ns = clock.ns(b["ticks"])
         is_adopted = b["origin"] == ADOPTED
-        columns: dict[str, NDArray[np.generic] | list[object]] = {
+        columns: dict[str, Column] = {
             "n": b["n"],
             "process_n": b["process"],
             "heap_n": b["life"],
@@ -185,14 +185,14 @@ class Blocks:
             "generation": b["generation"],
             "size": b["size"],
             "size_at_open": b["size_at_open"],
-            "start_ns": _nullable(ns, is_adopted),
+            "start_ns": np.ma.masked_array(ns, is_adopted),
             "first_ns": ns,
             "end_inferred": b["is_inferred"],
             "origin": b["origin"],
-            "previous_n": _nullable(b["previous_n"], b["previous_n"] < 0),
+            "previous_n": np.ma.masked_array(b["previous_n"], b["previous_n"] < 0),
             "source_id": b["source"],
             "tid": b["tid"],
-            "owner_stack_ref": _nullable(b["owner_ref"], b["owner_ref"] < 0),
+            "owner_stack_ref": np.ma.masked_array(b["owner_ref"], b["owner_ref"] < 0),
             "first_seq": b["first_seq"],
         }
         if are_live:
@@ -202,16 +202,8 @@ class Blocks:
             columns |= {
                 "end_ns": clock.ns(b["end_ticks"]),
                 "end_reason": b["reason"],
-                "free_tid": _nullable(b["free_tid"], b["free_tid"] < 0),
-                "free_stack_ref": _nullable(b["free_ref"], b["free_ref"] < 0),
+                "free_tid": np.ma.masked_array(b["free_tid"], b["free_tid"] < 0),
+                "free_stack_ref": np.ma.masked_array(b["free_ref"], b["free_ref"] < 0),
                 "end_seq": b["end_seq"],
             }
         return rows_of("allocation", columns, count=int(b.size))
-
-
-def _nullable(values: NDArray[np.generic], is_unknown: Bools) -> list[object]:
-    """A column with None where nothing is known."""
-    column: list[object] = values.tolist()
-    for i in np.flatnonzero(is_unknown).tolist():
-        column[i] = None
-    return column

@@ -15,7 +15,7 @@ from collector.model.heap_io_regions import Regions
 from collector.model.heap_io_spots import Spots
 from collector.model.heap_io_sweep import Block, Finding, Operation, Resize, Sweep
 from collector.model.heap_losses import LossIndex
-from collector.model.rows import Row, Rows
+from collector.model.rows import Lines, Row, Rows
 from collector.model.spool import STRETCH, TimeSpool
 from collector.store.tables import allocation, heap, heap_range, module, operation, resize, socket, thread
 from collector.words import BUFFER_CLASSES, CERTAINTIES, SPACES
@@ -97,7 +97,7 @@ class _Join:
             )
         )  # fmt: skip
         self._grown = _grown(connection)
-        self._buffers: list[Row] = []
+        self._buffers: Lines = []
         self._findings = 0
 
     def run(self, spool: TimeSpool) -> Iterator[Rows]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.clock import Clock
-from collector.model.rows import Row, rows_of, signed
+from collector.model.rows import Lines, rows_of, signed
 
 __all__ = ["Heap", "Life", "Lives"]
 
@@ -145,7 +145,7 @@ class Lives:
             heap.before = None
         self._changed.clear()
 
-    def rows(self, clock: Clock) -> list[Row]:
+    def rows(self, clock: Clock) -> Lines:
         """Rows of table heap."""
 
         def ns(ticks: int | None) -> int | None:

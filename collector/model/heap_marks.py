@@ -11,7 +11,7 @@ from collector.clock import Clock
 from collector.model.heap_lives import Life, Lives
 from collector.model.heap_records import CREATED, MARK_NAMES, HeapRecords
 from collector.model.processes import Processes
-from collector.model.rows import Row, signed
+from collector.model.rows import Lines, Row, signed
 from collector.schema import DecodedBatch
 
 __all__ = ["HeapRanges", "Marks"]
@@ -30,14 +30,14 @@ class Marks:
         self._lives = lives
         self._count = 0
 
-    def advance(self, records: HeapRecords, batch: DecodedBatch) -> list[Row]:
+    def advance(self, records: HeapRecords, batch: DecodedBatch) -> Lines:
         """Marks of a window; asked after its lives have begun."""
         chosen = np.flatnonzero(records.kinds >= CREATED)
         if not chosen.size:
             return []
         names = ("HeapCreate", "HeapDestroy", *MARK_NAMES)
         words = ("create", "destroy", *MARK_NAMES.values())
-        rows: list[Row] = []
+        rows: Lines = []
         values = {name: _values_of(records, name) for name in names if name in records.columns}
         for record in chosen.tolist():
             row, index = int(records.rows[record]), int(records.kinds[record]) - CREATED
@@ -94,14 +94,14 @@ class HeapRanges:
         self._open: dict[tuple[int | None, int], dict[int, _Range]] = {}
         """Open ranges by (process, handle), then by their first address."""
 
-    def advance(self, batch: DecodedBatch, processes: Processes) -> list[Row]:
+    def advance(self, batch: DecodedBatch, processes: Processes) -> Lines:
         """Ranges closed in a window. Loops over range events (some for each heap)."""
         steps: list[tuple[int, str, int]] = sorted(
             (row, name, i) for name in _RANGE_EVENTS if (c := batch.get(name)) is not None for i, row in enumerate(c.rows.tolist())
         )
         if not steps:
             return []
-        rows: list[Row] = []
+        rows: Lines = []
         owners = self._owners(batch, processes, steps)
         for (row, name, i), owner in zip(steps, owners.tolist(), strict=True):
             columns, ns = batch.events[name], int(batch.ns[row])
@@ -120,16 +120,16 @@ class HeapRanges:
                     rows += self._release(key, lo, lo + size, ns)
         return rows
 
-    def end(self, process: int, ns: int) -> list[Row]:
+    def end(self, process: int, ns: int) -> Lines:
         """Ranges of a process that ended."""
-        rows: list[Row] = []
+        rows: Lines = []
         for key in [key for key in self._open if key[0] == process]:
             rows += [_row(r, ns) for r in self._open.pop(key).values()]
         return rows
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> Lines:
         """Ranges that are open at the end."""
-        rows = [_row(r, None) for ranges in self._open.values() for r in ranges.values()]
+        rows: Lines = [_row(r, None) for ranges in self._open.values() for r in ranges.values()]
         self._open = {}
         return rows
 
@@ -149,9 +149,10 @@ class HeapRanges:
         ranges[lo] = _Range(self._count, *key, lo, min(lo + size, (1 << 64) - 1), ns)
         self._count += 1
 
-    def _release(self, key: tuple[int | None, int], lo: int, hi: int, ns: int) -> list[Row]:
+    def _release(self, key: tuple[int | None, int], lo: int, hi: int, ns: int) -> Lines:
         """Close what a release covers; what is left of a range goes on under a new row."""
-        ranges, rows = self._open.get(key, {}), []
+        ranges = self._open.get(key, {})
+        rows: Lines = []
         for touched in [r for r in ranges.values() if r.lo < hi and lo < r.hi]:
             del ranges[touched.lo]
             rows.append(_row(touched, ns))

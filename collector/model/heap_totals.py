@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.clock import Clock
-from collector.model.rows import Row
+from collector.model.rows import Lines
 
 __all__ = ["HeapTotals", "WindowDeltas"]
 
@@ -102,9 +102,9 @@ class HeapTotals:
             totals.live_bytes = int(level[-1])
             totals.live_blocks += int(deltas.blocks[own].sum())
 
-    def rows(self, clock: Clock) -> list[Row]:
+    def rows(self, clock: Clock) -> Lines:
         """Rows of table heap_counter: counters that are not zero, bytes, and the peak where there was any block."""
-        rows: list[Row] = []
+        rows: Lines = []
         for process in sorted(self._processes):
             totals = self._processes[process]
             values = {name: value for name, value in sorted(totals.counters.items()) if value}

@@ -28,7 +28,7 @@ from collector.model.heap_records import CREATED, DESTROYED, HeapRecords, failur
 from collector.model.heap_steps import Exit, block_steps, heap_steps
 from collector.model.heap_totals import HeapTotals, WindowDeltas
 from collector.model.processes import ProcessEnd, Processes
-from collector.model.rows import Row, Rows, gathered, rows_of
+from collector.model.rows import Lines, Rows, gathered, rows_of
 from collector.model.stacks import Stacks
 from collector.model.waiting import Waiting
 from collector.schema import DecodedBatch
@@ -176,7 +176,7 @@ class Heaps:
                 is_ending[heap] = True
         return is_exact | is_ending, is_ending, is_new
 
-    def _settle(self, changes: WindowChanges, clock: WindowClock) -> list[Row]:
+    def _settle(self, changes: WindowChanges, clock: WindowClock) -> Lines:
         """Number what the window opened, and queue what waits for stacks; the rows of table resize."""
         opened = _joined(changes.opened)
         self._blocks.number(opened)
@@ -193,7 +193,7 @@ class Heaps:
         self._queue_anomalies(changes, clock)
         return self._resizes(changes, clock)
 
-    def _resizes(self, changes: WindowChanges, clock: WindowClock) -> list[Row]:
+    def _resizes(self, changes: WindowChanges, clock: WindowClock) -> Lines:
         if not changes.resized:
             return []
         row, slot, size, old_size = (np.concatenate(columns) for columns in zip(*changes.resized, strict=True))

@@ -1,6 +1,6 @@
 """Keeps records that no schema decodes as bytes, up to a cap."""
 
-from collector.model.rows import Row, Rows
+from collector.model.rows import Lines, Row, Rows
 from collector.raw import HeaderKind
 from collector.schema import DecodedBatch
 
@@ -24,7 +24,7 @@ class KeptRecords:
         chosen = sorted((row, why) for why, rows in reasons for row in rows.tolist())
         room = max(self._cap - self.kept, 0)
         self.left_out += len(chosen[room:])
-        rows = [self._row(batch, row, why) for row, why in chosen[:room]]
+        rows: Lines = [self._row(batch, row, why) for row, why in chosen[:room]]
         return {"raw_event": rows} if rows else {}
 
     def _row(self, batch: DecodedBatch, row: int, why: str) -> Row:

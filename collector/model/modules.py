@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 
 from collector.model.process_events import numbers_of, texts_of
-from collector.model.rows import Row, rows_of, signed
+from collector.model.rows import Lines, rows_of, signed
 from collector.model.threads import Owner
 from collector.schema import DecodedBatch, EventColumns
 
@@ -117,7 +117,7 @@ class Modules:
                     module.file = dos + module.file[len(nt) :]
                     break
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Lines:
         """Rows of the table `module`."""
         modules = self._all
         return rows_of(

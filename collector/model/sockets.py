@@ -138,7 +138,7 @@ class Sockets:
     def _take(self) -> Rows:
         rows = self._sink.take()
         if addresses := self._addresses.take_rows():
-            rows["address"] = addresses
+            rows["address"] = [*addresses]
         return rows
 
     def _all_handlers(self) -> dict[int, Callable[[Event], object]]:

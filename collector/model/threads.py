@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from collector.model.process_events import numbers_of, texts_of
-from collector.model.rows import Row, rows_of, signed
+from collector.model.rows import Lines, rows_of, signed
 from collector.schema import DecodedBatch, EventColumns
 
 __all__ = ["Owner", "ThreadStack", "Threads"]
@@ -78,7 +78,7 @@ class Threads:
             if t.process_n == n and t.low is not None and t.high is not None
         ]
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Lines:
         """Rows of the table `thread`."""
         threads = self._all
         return rows_of(

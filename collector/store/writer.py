@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from collector.errors import StoreError, StoreFull
-from collector.model.rows import Rows
+from collector.model.rows import Block, Row, unfolded
 from collector.store import dialects
 from collector.store.engine import TraceFolder
 from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
@@ -57,7 +57,7 @@ class TraceWriter:
         if not self._finished:
             self.discard()
 
-    def write(self, rows: Rows) -> None:
+    def write(self, rows: Mapping[str, Sequence[Row | Block]]) -> None:
         """Append finished rows: one transaction, so the file is consistent between calls.
 
         Raises: StoreFull, StoreError; KeyError for a table that does not exist.
@@ -66,9 +66,9 @@ class TraceWriter:
             return
         with self._transaction():
             for table, lines in rows.items():
-                if lines:
-                    self.connection.exec_driver_sql(_INSERTS[table], lines)
-                    self.counts[table] += len(lines)
+                if ready := list(unfolded(lines)):
+                    self.connection.exec_driver_sql(_INSERTS[table], ready)
+                    self.counts[table] += len(ready)
 
     def index(self) -> None:
         """Make the indexes, once the large tables are filled. Raises StoreFull, StoreError."""
