@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from collector.cli import add_verbs, new_parser, run
-from collector.errors import StoreError, TraceError
+from collector.errors import StoreError
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
 
 def _serve(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     folder = folder_of(args)
+    if not folder.root.exists():
+        print(f"sockscope serve: {folder.root} is a new folder: there are no traces in it yet.", file=sys.stderr)
     _bring_up_to_date(folder)
     return _listen(args, folder, should_cancel)
 
@@ -102,16 +104,23 @@ def _demo(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 
 def _bring_up_to_date(folder: "TraceFolder") -> None:
-    """Settle traces of dead collectors and update databases of older versions; what may not be written is read as it is."""
+    """Settle traces of dead collectors and update databases of older versions; what may not be written is read as it is.
+
+    Raises StoreError where nothing of the folder can be read.
+    """
     from collector.store.catalog import Catalog
     from collector.store.migrate import upgrade_trace
 
     try:
         Catalog(folder).settle()
-        for key in folder.trace_keys():
+    except StoreError as error:
+        folder.catalog()  # raises what keeps it from being read, too
+        print(f"sockscope serve: {error} The traces are shown as they are.", file=sys.stderr)
+    for key in folder.trace_keys():
+        try:
             upgrade_trace(folder, key)
-    except TraceError as error:
-        print(f"sockscope serve: {error}", file=sys.stderr)
+        except StoreError as error:
+            print(f"sockscope serve: {error}", file=sys.stderr)
 
 
 def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], *, page: str = "") -> int:

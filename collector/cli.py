@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
-from collector.errors import CollectCancelled, TraceError
+from collector.errors import CollectCancelled, NotAFolder, TraceError
 from collector.verbs import VERBS
 from collector.verbs.arguments import Verbs
 
@@ -64,6 +64,9 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> i
         except CollectCancelled as error:
             print(error, file=sys.stderr)
             return 1
+        except NotAFolder as error:
+            print(f"sockscope {args.verb}: {error}", file=sys.stderr)
+            return 2
         except TraceError as error:
             print(f"sockscope {args.verb}: {error}" if str(error) else f"sockscope {args.verb}: {type(error).__name__}", file=sys.stderr)
             return 1

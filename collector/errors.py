@@ -8,6 +8,9 @@ TraceError                      anything that is wrong with an input or with our
 ├── CollectCancelled            the user asked to stop
 ├── SymbolsError                symbol files cannot be looked at: no such folder, no library
 └── StoreError                  the database cannot be read or written
+    ├── NotAFolder              what is named as the folder of the traces is none
+    ├── StoreReadOnly           the database may be read but not written
+    ├── AlreadyCollected        the trace is there and was not to be replaced
     ├── StoreLocked             another process writes this trace
     ├── StoreFull               no space is left
     ├── StoreSlow               a question ran into its time limit
@@ -19,9 +22,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 __all__ = [
+    "AlreadyCollected",
     "CollectCancelled",
     "EmptyTrace",
     "FormatError",
+    "NotAFolder",
     "NotAnEtl",
     "Problem",
     "ProblemKind",
@@ -30,6 +35,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreLocked",
+    "StoreReadOnly",
     "StoreSlow",
     "StoreTooNew",
     "StoreTooOld",
@@ -72,6 +78,18 @@ class SymbolsError(TraceError):
 
 class StoreError(TraceError):
     """The database cannot be read or written."""
+
+
+class NotAFolder(StoreError):
+    """What is named as the folder of the traces is none: the command line is wrong, not the database."""
+
+
+class StoreReadOnly(StoreError):
+    """The database may be read but not written by this user."""
+
+
+class AlreadyCollected(StoreError):
+    """The trace is there and was not to be replaced; other files can still be collected."""
 
 
 class StoreLocked(StoreError):

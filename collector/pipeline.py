@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from uuid import UUID
 
 from collector.decoder import Decoder, Tally, VersionKey
-from collector.errors import CollectCancelled, Problem, Severity, StoreError, StoreLocked, TraceError
+from collector.errors import AlreadyCollected, CollectCancelled, Problem, Severity, StoreError, StoreLocked, TraceError
 from collector.inventory import Inventory
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
@@ -105,7 +105,7 @@ def import_trace(
     catalog = Catalog(folder)
     catalog.settle()
     if keep and folder.has_trace(key):
-        raise StoreError(f"{source.name}: this file is collected already, as {key}. Leave out --keep to collect it again.")
+        raise AlreadyCollected(f"{source.name}: this file is collected already, as {key}. Leave out --keep to collect it again.")
     with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
         catalog.begin(key, name=name or source.name, path=str(source.path.absolute()), size_bytes=source.size, version=program_version())
         try:

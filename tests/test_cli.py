@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -30,6 +31,7 @@ def file(tmp_path: Path) -> str:
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command line against a database of the test's own; gives exit status, stdout and stderr."""
+    (tmp_path / "database").mkdir()
 
     def run(verb: str, *words: str) -> tuple[int, str, str]:
         database = () if verb == "inspect" else ("--database", str(tmp_path / "database"))
@@ -96,7 +98,7 @@ def test_inspect_reports_without_a_database(run: Run, file: str, tmp_path: Path)
     assert status == 0
     assert "AfdSend" in out
     assert json.loads(run("inspect", file, "--json")[1])["file"]["name"] == "loopback.etl"
-    assert not (tmp_path / "database").exists()
+    assert not any((tmp_path / "database").iterdir())
 
 
 @pytest.mark.parametrize("verb", ["collect", "inspect"])
@@ -134,7 +136,7 @@ def test_a_cut_file_is_stored_with_damage(run: Run, tmp_path: Path) -> None:
 
 def test_some_files_good_and_some_not(run: Run, file: str, tmp_path: Path) -> None:
     status, out, err = run("collect", str(tmp_path / "nothing.etl"), file)
-    assert status == 3
+    assert status == 1
     assert out.count("\n") == 1
     assert "there is no such file" in err
 
@@ -153,8 +155,8 @@ def test_wrong_usage_is_status_2(
 
 
 def test_a_folder_that_cannot_be_made(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "taken").write_text("")
-    assert main(["collect", file, "--database", str(tmp_path / "taken")]) == 1
+    (tmp_path / "traces").write_text("")
+    assert main(["collect", file, "--database", str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -239,3 +241,107 @@ def test_serve_prints_its_address_and_stops_when_asked(demo: str) -> None:
     finally:
         server.kill()
         server.communicate()
+
+
+VERBS_WITH_A_FOLDER = [
+    ["list"],
+    ["delete", "abcd"],
+    ["export", "abcd"],
+    ["symbols", "abcd", "."],
+    ["migrate"],
+    ["collect", "x.etl"],
+    ["serve"],
+    ["demo"],
+]
+
+
+@pytest.mark.parametrize("words", VERBS_WITH_A_FOLDER, ids=lambda words: str(words[0]))
+@pytest.mark.parametrize("below", ["", "sub"])
+def test_a_file_is_no_folder_of_traces(words: list[str], below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("")
+    assert main([*words, "--database", str(tmp_path / "taken" / below)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "is a file" in err
+
+
+@pytest.mark.parametrize("words", VERBS_WITH_A_FOLDER[:5], ids=lambda words: str(words[0]))
+def test_a_folder_that_is_named_must_be_there_for_verbs_that_only_look(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--database", str(tmp_path / "nothing")]) == 2
+    assert "there is no such folder" in capsys.readouterr().err
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("words", [*VERBS_WITH_A_FOLDER[:5], ["serve", "--port", "0"]], ids=lambda words: str(words[0]))
+@pytest.mark.parametrize("state", ["no database", "newer", "a folder"])
+def test_a_catalog_that_cannot_be_read_stops_every_verb(
+    words: list[str], state: str, demo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = tmp_path / "catalog.db"
+    if state == "no database":
+        catalog.write_text("a text, and no database")
+    elif state == "a folder":
+        catalog.mkdir()
+    else:
+        shutil.copyfile(Path(demo) / "catalog.db", catalog)
+        with sqlite3.connect(catalog) as db:
+            db.execute("UPDATE alembic_version SET version_num = 'c9999'")
+        db.close()
+    assert main([*words, "--database", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert str(catalog) in err
+
+
+def test_a_line_names_what_became_of_each_file(run: Run, file: str, tmp_path: Path) -> None:
+    missing = str(tmp_path / "nothing.etl")
+    cut = Trace().cpu(0, afd.opened(at_us=10), *[afd.sent(at_us=100 + 10 * n) for n in range(500)]).cut_at(-3000)
+    cut_file = str(cut.write(tmp_path / "cut.etl"))
+    status, _, err = run("collect", file, missing, cut_file)
+    assert status == 1
+    assert err.endswith(f"1 stored: {file}; 1 stored with loss or damage: {cut_file}; 1 not stored: {missing}\n")
+    status, _, err = run("collect", "--keep", file, cut_file)
+    assert (status, err.count("is collected already")) == (1, 2)
+
+
+def test_an_export_takes_the_notes_along_and_brings_them_back(run: Run, file: str, tmp_path: Path) -> None:
+    key = key_of(run("collect", file)[1])
+    with sqlite3.connect(tmp_path / "database" / "catalog.db") as db:
+        for about, text in ((f"{key}", "hello"), ("other", "not mine")):
+            db.execute("INSERT INTO note (key, object, text, created_utc) VALUES (?, '', ?, '2025-01-01')", (about, text))
+    db.close()
+    status, out, _ = run("export", key, "-o", str(tmp_path))
+    assert (status, out.endswith("with 1 note.\n")) == (0, True)
+    with sqlite3.connect(tmp_path / f"{key}.db") as db:
+        assert db.execute("SELECT key, text FROM v_notes").fetchall() == [(key, "hello")]
+    db.close()
+
+    other = tmp_path / "other"
+    (other / "traces").mkdir(parents=True)
+    shutil.copyfile(tmp_path / f"{key}.db", other / "traces" / f"{key}.db")
+    (other / "catalog.db").touch()
+    assert main(["list", "--database", str(other)]) == 0
+    with sqlite3.connect(other / "catalog.db") as db:
+        assert db.execute("SELECT key, text FROM v_notes").fetchall() == [(key, "hello")]
+    db.close()
+    assert main(["export", key, "-o", str(other), "--database", str(other)]) == 0, "an export of an export"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on files are set by the shell")
+def test_an_export_to_a_full_disk_leaves_nothing_and_keeps_what_was_there(demo: str, tmp_path: Path) -> None:
+    target = tmp_path / "mine.db"
+    target.write_text("older")
+    command = f'ulimit -f 200; "{sys.executable}" -m app.cli export sample.etl --force -o "{target}" --database "{demo}"'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"{target}: no space is left" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.db"]
+    assert target.read_text() == "older"
+
+
+def test_an_export_never_replaces_the_trace_itself(run: Run, file: str, tmp_path: Path) -> None:
+    key = key_of(run("collect", file)[1])
+    status, _, err = run("export", key, "--force", "-o", str(tmp_path / "database" / "traces" / f"{key}.db"))
+    assert (status, "own file" in err) == (1, True)

@@ -158,7 +158,7 @@ def test_another_time_0_moves_utc_only_where_ticks_are_dates() -> None:
     ],
 )
 def test_what_cannot_begin_a_file(record: bytes) -> None:
-    with pytest.raises(NotAnEtl, match=r"x\.etl: no ETL file") as caught:
+    with pytest.raises(NotAnEtl, match=r"x\.etl: this is not an ETL file") as caught:
         parse_log_file_header(record, name="x.etl", offset=72)
     assert caught.value.offset == 72
 

@@ -38,5 +38,10 @@ def reader_for(source: Source) -> Reader:
             f"{HEADER_BYTES}. Copy it again from the machine that recorded it.",
             offset=source.size,
         )
-    found = found or f"no format that is known here (it begins with {start[:8].hex(' ')})."
-    raise NotAnEtl(f"{source.name}: this is no ETL file but {found}", offset=0)
+    if found is None:
+        raise NotAnEtl(
+            f"{source.name}: this is not an ETL file: it begins with the bytes {start[:8].hex(' ')}, and an ETL file begins with the "
+            "header of a buffer. Name the .etl file that the session wrote.",
+            offset=0,
+        )
+    raise NotAnEtl(f"{source.name}: this is not an ETL file; it is {found}", offset=0)

@@ -220,7 +220,7 @@ def _check_times(header: LogFileHeader, clock: Clock, log: ProblemLog, *, is_clo
 
 def _unusable(name: str, offset: int, found: str) -> NotAnEtl:
     return NotAnEtl(
-        f"{name}: no ETL file: {found} at byte {offset:,}, but an ETL file begins with its log file header. "
+        f"{name}: this is not an ETL file: {found} at byte {offset:,}, but an ETL file begins with its log file header. "
         "Name the .etl file that the session wrote.",
         offset=offset,
     )

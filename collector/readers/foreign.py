@@ -34,7 +34,7 @@ def looks_like(start: bytes) -> str | None:
         if start.startswith(signature):
             return words
     if not any(start):
-        return "nothing but zero bytes. The copy may be incomplete; copy it again."
+        return "filled with zero bytes. The copy may be incomplete; copy it again."
     if _is_text(start):
         return "text. Name the .etl file that the session wrote, not a report made from it."
     return None

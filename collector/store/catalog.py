@@ -14,8 +14,9 @@ from typing import Self
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.schema import CreateTable
 
-from collector.errors import StoreError
+from collector.errors import StoreError, StoreReadOnly
 from collector.store import dialects, locks
+from collector.store.copying import notes_in
 from collector.store.engine import TraceFolder, check_version, stored_version
 from collector.store.migrate import upgrade_catalog
 from collector.store.tables import (
@@ -25,6 +26,7 @@ from collector.store.tables import (
     catalog_finding,
     catalog_problem,
     finding,
+    note,
     operation,
     problem,
     process,
@@ -98,10 +100,13 @@ class Catalog:
     Creates the folder and the catalog, and brings an older catalog up to date. Raises StoreError, StoreLocked, StoreTooNew.
     """
 
-    def __init__(self, folder: TraceFolder) -> None:
-        folder.make()
+    def __init__(self, folder: TraceFolder, *, is_written: bool = True) -> None:
         self.folder = folder
-        self.engine: Engine = dialects.writing_engine(folder.catalog_path)
+        if not is_written:
+            self.engine: Engine = folder.catalog()
+            return
+        folder.make()
+        self.engine = dialects.writing_engine(folder.catalog_path)
         _create(self.engine)
         if stored_version(self.engine, folder.catalog_path) != CATALOG_VERSION:
             upgrade_catalog(self.engine, folder.catalog_path)
@@ -113,6 +118,19 @@ class Catalog:
         if not folder.has_catalog():
             raise StoreError(f"{folder.root}: there are no traces here yet. Collect one: sockscope collect FILE.etl")
         return cls(folder)
+
+    @classmethod
+    def readable(cls, folder: TraceFolder) -> Self:
+        """The catalog of a folder that has one, brought up to date if it may be written, else for reading alone.
+
+        Raises StoreError, StoreTooNew, StoreTooOld.
+        """
+        try:
+            catalog = cls.existing(folder)
+            catalog.settle()
+            return catalog
+        except StoreReadOnly:
+            return cls(folder, is_written=False)
 
     # ------------------------------------------------------------------------------------------------ collecting
 
@@ -191,11 +209,14 @@ class Catalog:
         try:
             with self.folder.trace(key).connect() as connection:
                 entry, problems, findings = _read_back(connection)
+                notes = notes_in(connection)
         except StoreError:
             return False
         with self.engine.begin() as connection:
             if not connection.execute(select(trace_entry.c.key).where(trace_entry.c.key == key)).first():
                 connection.execute(insert(trace_entry).values(key=key, **entry, state="complete"))
+            if notes and not connection.execute(select(note.c.n).where(note.c.key == key)).first():
+                connection.execute(insert(note), notes)
         self.complete(key, entry, problems, findings)
         return True
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.pool import NullPool
 
-from collector.errors import CollectCancelled, StoreError, StoreFull, StoreLocked, StoreSlow, TraceError
+from collector.errors import CollectCancelled, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreSlow, TraceError
 
 __all__ = [
     "bulk_engine",
@@ -164,7 +164,7 @@ def _named(error: BaseException, path: Path, interrupted: Callable[[], TraceErro
             f"{path}: this is not a database of sockscope, or it is damaged ({error}). Delete it and collect the trace again."
         )
     if code in _DENIED:
-        return StoreError(f"{path}: this database may not be written ({error}). Check the permissions of its folder.")
+        return StoreReadOnly(f"{path}: this database may not be written ({error}). Check the permissions of its folder.")
     if code == sqlite3.SQLITE_CANTOPEN:
         return StoreError(f"{path}: this database cannot be opened. Check that its folder exists and may be read.")
     if code == sqlite3.SQLITE_IOERR:

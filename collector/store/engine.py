@@ -11,7 +11,7 @@ import platformdirs
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from collector.errors import StoreError, StoreTooNew, StoreTooOld
+from collector.errors import NotAFolder, StoreError, StoreTooNew, StoreTooOld
 from collector.store import dialects, locks
 from collector.store.tables import CATALOG_VERSION, TRACE_VERSION
 
@@ -67,6 +67,33 @@ class TraceFolder:
     def is_being_collected(self, key: str) -> bool:
         """Whether a living process collects a trace; its entry alone may be that of a collector that died."""
         return locks.is_held(self.lock_path(key))
+
+    def check(self, *, must_exist: bool = False) -> None:
+        """Look whether this can be a folder of traces, before anything is read or written.
+
+        Raises: NotAFolder for a file, and with `must_exist` for nothing; StoreError for a folder that may not be read or that has other
+        things where the traces belong.
+        """
+        try:
+            if self.root.is_dir():
+                if not os.access(self.root, os.R_OK | os.X_OK):
+                    raise StoreError(f"{self.root}: this folder may not be read. Check its permissions, or name another with --database.")
+                if self.catalog_path.exists() and not self.catalog_path.is_file():
+                    raise StoreError(f"{self.catalog_path}: this must be a file, and is none. Move it away, or name another folder.")
+                if self.traces_path.exists() and not self.traces_path.is_dir():
+                    raise StoreError(f"{self.traces_path}: there is a file of this name; a folder is needed for the traces. Move it away.")
+                return
+            if self.root.exists():
+                raise NotAFolder(f"{self.root}: this is a file. --database names the folder in which traces are kept.")
+        except OSError as error:
+            raise StoreError(f"{self.root}: this folder cannot be looked at ({error.strerror}). Name another with --database.") from error
+        above = next((path for path in self.root.parents if path.exists()), self.root)
+        if not above.is_dir():
+            raise NotAFolder(f"{self.root}: {above} is a file, so there can be no folder below it. Name another with --database.")
+        if must_exist:
+            raise NotAFolder(
+                f"{self.root}: there is no such folder. Name the folder of your traces with --database; sockscope collect makes a new one."
+            )
 
     def make(self) -> None:
         """Create the folder. Raises StoreError where that is not possible."""

@@ -1,6 +1,7 @@
 """What several verbs have in common on the command line."""
 
 import argparse
+import os
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -32,8 +33,14 @@ def add_database(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def folder_of(args: argparse.Namespace) -> "TraceFolder":
-    """The folder that the command line names. Raises StoreError."""
-    from collector.store.engine import TraceFolder
+def folder_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceFolder":
+    """The folder that the command line or the environment names.
 
-    return TraceFolder(args.database)
+    `must_exist` is for verbs that only look at what is there: a folder that was named and is missing is a mistake, while the default one
+    may just not be there yet. Raises NotAFolder, StoreError.
+    """
+    from collector.store.engine import ENVIRONMENT_VARIABLE, TraceFolder
+
+    folder = TraceFolder(args.database)
+    folder.check(must_exist=must_exist and bool(args.database is not None or os.environ.get(ENVIRONMENT_VARIABLE)))
+    return folder

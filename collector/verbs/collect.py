@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from collector.errors import CollectCancelled, Severity, StoreError, TraceError
+from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked, TraceError
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 if TYPE_CHECKING:
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "collect_file", "run", "summary"]
 
+_OF_ONE_FILE = (AlreadyCollected, StoreLocked)
+"""Errors of the database after which other files can still be collected."""
+
 EXAMPLE = r"""example:
   sockscope collect C:\traces\loopback.etl
       reads the trace, stores its sockets, operations and heap blocks, and prints its key;
       `sockscope serve` then shows it at /t/KEY
 
-exit status: 0 complete; 3 stored, but with loss or damage; 1 nothing stored; 2 wrong usage"""
+exit status: 0 complete; 3 stored, but with loss or damage; 1 not stored, of several files at least one; 2 wrong usage"""
 
 
 def add(verbs: Verbs) -> None:
@@ -42,7 +45,7 @@ def add(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
-    """Collect each file; the exit status says whether all, some or none were stored."""
+    """Collect each file; the exit status says whether all were stored, and with several a line names what became of each."""
     if args.name and len(args.files) > 1:
         print("sockscope collect: --name fits one file only.", file=sys.stderr)
         return 2
@@ -57,26 +60,28 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 def _collect_all(args: argparse.Namespace, should_cancel: Callable[[], bool], symbols: "Symbols | None") -> int:
     folder = folder_of(args)
-    stored, failed, limited = 0, 0, False
-    for file in args.files:
+    complete: list[str] = []
+    limited: list[str] = []
+    failed: list[str] = []
+    left = list(args.files)
+    while left:
+        file = left.pop(0)
         try:
             report = collect_file(file, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols)
-        except CollectCancelled as error:
-            print(error, file=sys.stderr)
-            failed += 1
-            break
-        except StoreError:
-            raise  # the folder is the same for the files to come
         except TraceError as error:
             print(error, file=sys.stderr)
-            failed += 1
+            failed.append(file)
+            if isinstance(error, CollectCancelled) or (isinstance(error, StoreError) and not isinstance(error, _OF_ONE_FILE)):
+                break  # the folder is the same for the files to come
             continue
-        stored += 1
-        limited |= report.is_limited
-        print(summary(report))
-    if not stored:
+        (limited if report.is_limited else complete).append(file)
+        print(summary(report), flush=True)
+    if len(args.files) > 1:
+        results = (("stored", complete), ("stored with loss or damage", limited), ("not stored", failed), ("not tried", left))
+        print("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in results if files), file=sys.stderr)
+    if failed:
         return 1
-    return 3 if limited or failed else 0
+    return 3 if limited else 0
 
 
 def collect_file(

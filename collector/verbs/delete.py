@@ -24,7 +24,7 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     """Delete one trace. Raises StoreError."""
     from collector.store.catalog import Catalog
 
-    catalog = Catalog.existing(folder_of(args))
+    catalog = Catalog.existing(folder_of(args, must_exist=True))
     entry = catalog.find(args.trace)
     catalog.remove(entry.key)
     print(f"Deleted {entry.key}  {entry.name}.")

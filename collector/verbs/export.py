@@ -1,7 +1,6 @@
 """sockscope export: a trace as one file for somebody else."""
 
 import argparse
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,34 +12,43 @@ __all__ = ["add", "run"]
 
 EXAMPLE = """example:
   sockscope export fd96715a3a6d -o loopback.db
-      writes the trace as one SQLite file; its views (v_sockets, v_operations, …) open in any SQLite tool"""
+      writes the trace with its notes as one SQLite file; its views (v_sockets, v_operations, v_notes, …) open in any SQLite tool"""
 
 
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "export", "copy a trace into one SQLite file", EXAMPLE)
     parser.add_argument("trace", metavar="TRACE", help="key, beginning of a key, or name")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to write; default: KEY.db in this folder")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file or folder to write to; default: KEY.db in this folder")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
     add_database(parser)
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
-    """Copy one trace. Raises StoreError."""
+def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
+    """Copy one trace. Raises StoreError, CollectCancelled."""
     from collector.store.catalog import Catalog
+    from collector.store.copying import copy_trace
 
-    folder = folder_of(args)
-    entry = Catalog.existing(folder).find(args.trace)
-    source, target = folder.trace_path(entry.key), Path(args.output or f"{entry.key}.db")
-    if not source.is_file():
-        raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again.")
-    if target.exists() and not args.force:
-        print(f"{target}: this file is there already. Name another with -o, or replace it with --force.", file=sys.stderr)
-        return 1
-    try:
-        shutil.copyfile(source, target)
-    except OSError as error:
-        raise StoreError(f"{target}: cannot be written ({error.strerror}).") from error
-    print(f"Wrote {target} ({target.stat().st_size:,} bytes).")
+    folder = folder_of(args, must_exist=True)
+    entry = Catalog.readable(folder).find(args.trace)
+    if not folder.has_trace(entry.key):
+        raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then export it.")
+    target = Path(args.output or f"{entry.key}.db")
+    if target.is_dir():
+        target /= f"{entry.key}.db"
+    if target.exists():
+        if not target.is_file():
+            raise StoreError(f"{target}: this is no ordinary file. Name a file with -o.")
+        if target.samefile(folder.trace_path(entry.key)):
+            raise StoreError(f"{target}: this is the trace's own file in the database. Name another with -o.")
+        if not args.force:
+            print(
+                f"sockscope export: {target}: this file is there already. Name another with -o, or replace it with --force.",
+                file=sys.stderr,
+            )
+            return 1
+    notes = copy_trace(folder, entry.key, target, should_cancel)
+    with_notes = f" with {notes:,} {'note' if notes == 1 else 'notes'}" if notes else ""
+    print(f"Wrote {target} ({target.stat().st_size:,} bytes){with_notes}.")
     return 0

@@ -26,12 +26,10 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     """Print the traces, newest first. Raises StoreError."""
     from collector.store.catalog import Catalog
 
-    folder = folder_of(args)
+    folder = folder_of(args, must_exist=True)
     entries = []
     if folder.has_catalog():
-        catalog = Catalog(folder)
-        catalog.settle()
-        entries = catalog.entries()
+        entries = Catalog.readable(folder).entries()
     if args.json:
         print(json.dumps([asdict(entry) for entry in entries], indent=2))
         return 0

@@ -26,14 +26,14 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     from collector.store.catalog import Catalog
     from collector.store.migrate import upgrade_trace
 
-    folder = folder_of(args)
+    folder = folder_of(args, must_exist=True)
     Catalog.existing(folder)
     changed = failed = 0
     for key in folder.trace_keys():
         try:
             changed += upgrade_trace(folder, key)
         except StoreError as error:
-            print(error, file=sys.stderr)
+            print(f"sockscope migrate: {error}", file=sys.stderr)
             failed += 1
     total = len(folder.trace_keys())
     print(f"{changed} of {total} {'trace' if total == 1 else 'traces'} brought up to date; the catalog is current.")

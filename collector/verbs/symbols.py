@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     from collector.store.catalog import Catalog
     from collector.symbols import Symbols
 
-    folder = folder_of(args)
+    folder = folder_of(args, must_exist=True)
     entry = Catalog.existing(folder).find(args.trace)
     with Symbols(args.folders) as symbols:
         naming = name_trace(folder, entry.key, symbols, should_cancel)
