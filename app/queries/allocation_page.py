@@ -20,7 +20,7 @@ _buffer = TRACE.tables["operation_buffer"]
 _operation = TRACE.tables["operation"]
 _finding = TRACE.tables["io_finding"]
 
-MAX_ROWS = 200
+MAX_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,8 @@ _finding = TRACE.tables["io_finding"]
 
 _AFD = "e53c6823-7bb8-44bb-90dc-3f86090d48a6"
 
-MAX_SIDE_ROWS = 200
-"""Rows of the short tables of a page: peers, options, accepted sockets."""
+MAX_SIDE_ROWS = 100
+"""Rows of the short tables of a page: aborts, peers, options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +190,8 @@ def socket_peers(db: Connection, socket_n: int) -> list[PeerRow]:
     return [PeerRow(**row._mapping) for row in rows]
 
 
-def socket_accepted(db: Connection, socket_n: int) -> list[AcceptedRow]:
-    """The sockets that a listener accepted, in time order."""
+def socket_accepted(db: Connection, socket_n: int, *, limit: int) -> list[AcceptedRow]:
+    """The sockets that a listener accepted, in time order, at most `limit`."""
     o, s = _operation, socket_table()
     rows = db.execute(
         select(s.c.endpoint, s.c.created_ns, s.c.first_ns, s.c.end, s.c.bytes_sent, s.c.bytes_received, s.c.errors, _address.c.text)
@@ -202,7 +202,7 @@ def socket_accepted(db: Connection, socket_n: int) -> list[AcceptedRow]:
         )
         .where(o.c.trace_id == 1, o.c.socket_n == socket_n)
         .order_by(o.c.posted_ns, o.c.n)
-        .limit(MAX_SIDE_ROWS)
+        .limit(limit)
     )
     return [
         AcceptedRow(

@@ -33,6 +33,7 @@ router = APIRouter()
 
 EVENTS_SHOWN = 100
 OPERATIONS_SHOWN = 50
+ACCEPTED_SHOWN = 50
 
 OPERATION_COLUMNS = (
     Column("posted_ns", "Posted", "before", keeps=True, term="posted"),
@@ -108,6 +109,8 @@ class SocketPage(Page):
     chart_href: str = field(metadata={"json": False})
     chart_words: str = field(metadata={"json": False})
     peer_chart: Figure | None = field(default=None, metadata={"json": False})
+    peer_chart_href: str = field(default="", metadata={"json": False})
+    accepted_href: str = field(default="", metadata={"json": False})
     aborts: Listing
     options: Listing
     peers: Listing
@@ -131,6 +134,7 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
     path = _path(trace, head.link)
     said = claims(known)
     query = dict(request.query_params)
+    accepted = tables.socket_accepted(trace.db, head.n, limit=ACCEPTED_SHOWN + 1) if head.listener else []
     page = SocketPage(
         title=name_of(head),
         sentence=sentence_of(known),
@@ -147,12 +151,14 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         aborts=plain_listing("aborts", path, ABORT_COLUMNS, known.aborts),
         options=plain_listing("options", path, OPTION_COLUMNS, tables.socket_options(trace.db, head.n)),
         peers=plain_listing("peers", path, PEER_COLUMNS, tables.socket_peers(trace.db, head.n) if head.is_datagram else []),
-        accepted=plain_listing("accepted", path, ACCEPTED_COLUMNS, tables.socket_accepted(trace.db, head.n) if head.listener else []),
+        accepted=plain_listing("accepted", path, ACCEPTED_COLUMNS, accepted[:ACCEPTED_SHOWN]),
+        accepted_href=_accepted_href(trace, head) if len(accepted) > ACCEPTED_SHOWN else "",
         operations=_operations(trace, head, path, shown),
         operations_href=trace.urls("operations", {"endpoint": head.link, "from": str(shown[0]), "to": str(shown[1])}, trace_key=trace.key),
         events=_events(request, trace, head, path, shown),
         selected=query.get("selected"),
         peer_chart=_peer_chart(trace, head, shown),
+        peer_chart_href=trace.urls("socket_timeline", {"end": "other"}, trace_key=trace.key, socket=head.link),
         notes=notes_part(request, trace, f"sockets/{head.link}"),
     )
     return render(request, "socket.html", page)
@@ -160,10 +166,15 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
 
 @router.get("/t/{trace_key}/sockets/{socket}/timeline", name="socket_timeline", summary="The timeline of one socket in a range")
 def socket_timeline(request: Request, trace: ReadTrace, socket: str) -> Response:
-    """The figure of a socket's timeline between `from` and `to` (nanoseconds), of bounded size; always JSON."""
+    """The figure of a socket's timeline between `from` and `to` (nanoseconds), of bounded size; always JSON.
+
+    `end=other` gives the other end of a local connection at that time.
+    """
     head = _found(trace, socket)
     shown = asked_range(request, _whole(trace, head))
-    figure = _figure(trace, head, None, shown)
+    figure = _peer_chart(trace, head, shown) if request.query_params.get("end") == "other" else _figure(trace, head, None, shown)
+    if figure is None:
+        raise NotFound(f"The other end of socket {head.link} is not in this trace.", ways=(Crumb("this end", _path(trace, head.link)),))
     body = {"socket": head.link, "from_ns": str(shown[0]), "to_ns": str(shown[1]), "figure": figure}
     return Response(
         json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False),
@@ -234,6 +245,13 @@ def _peer_chart(trace: OpenTrace, head: SocketHead, shown: tuple[int, int]) -> F
     """The other end of a local connection, at the same time."""
     peer = find_socket(trace.db, parse_socket(head.loopback_peer)) if head.loopback_peer is not None else None
     return None if peer is None else _figure(trace, peer, None, shown)
+
+
+def _accepted_href(trace: OpenTrace, head: SocketHead) -> str:
+    """The sockets of a listener's process at its port, the listener among them."""
+    port = (head.local or "").rpartition(":")[2]
+    query = {"process": head.process.link} if head.process is not None else {}
+    return trace.urls("sockets", query | ({"port": port} if port.isdecimal() else {}), trace_key=trace.key)
 
 
 def _operations(trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int]) -> Listing:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { movedRange, readState, scaledRange, withState } from "../../static/js/lib/url.js";
+import { movedRange, queryOn, readState, scaledRange, withState } from "../../static/js/lib/url.js";
 
 test("the state of a view is read from its query string", () => {
   assert.deepEqual(readState("?from=-5&to=9223372036854775807&selected=recv:0x10@7"), {
@@ -30,4 +30,9 @@ test("ranges scale around their middle and never vanish", () => {
   assert.deepEqual(scaledRange(100n, 200n, 2), { from: 50n, to: 250n });
   assert.deepEqual(scaledRange(100n, 101n, 0.5), { from: 100n, to: 101n });
   assert.deepEqual(movedRange(100n, 200n, -0.5), { from: 50n, to: 150n });
+});
+
+test("a URL with a query of its own gets more of it", () => {
+  assert.equal(queryOn("/t/1/timeline", { from: 5n, to: null }), "/t/1/timeline?from=5");
+  assert.equal(queryOn("/t/1/timeline?end=other&from=1", { from: 5n, format: "json" }), "/t/1/timeline?end=other&from=5&format=json");
 });

@@ -47,8 +47,9 @@ function colourOf(element) {
 export class Chart {
   /**
    * @param {HTMLElement} element where to draw
-   * @param {object} figure as the server made it
-   * @param {{onRange?: Function, onSelect?: Function, onReset?: Function}} handlers `onRange(from, to)` with BigInt nanoseconds
+   * @param {?object} figure as the server made it; null for one that `onLoad` fetches
+   * @param {{onRange?: Function, onSelect?: Function, onReset?: Function, onLoad?: Function}} handlers `onRange(from, to)` with BigInt
+   *   nanoseconds
    */
   constructor(element, figure, handlers = {}) {
     this.element = element;
@@ -63,15 +64,15 @@ export class Chart {
   }
 
   get meta() {
-    return this.figure.layout.meta ?? null;
+    return this.figure?.layout.meta ?? null;
   }
 
   /** Draw, or draw anew. */
   async draw(figure = this.figure) {
-    this.figure = figure;
-    const Plotly = await plotly();
+    const [Plotly, loaded] = await Promise.all([plotly(), figure ?? this.handlers.onLoad()]);
+    this.figure = loaded;
     const colours = colourOf(this.element);
-    const { data, layout } = themed(figure, colours);
+    const { data, layout } = themed(this.figure, colours);
     layout.font = { ...layout.font, family: getComputedStyle(this.element).fontFamily };
     this.narrow(layout);
     layout.shapes = [...(layout.shapes ?? []), ...this.shapes(colours)];

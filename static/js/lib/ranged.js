@@ -2,11 +2,11 @@
 
 import { Chart, drawWhenSeen, fail, figureOf } from "./chart.js";
 import { parseNs } from "./time.js";
-import { readState, withState } from "./url.js";
+import { queryOn, readState, withState } from "./url.js";
 
 /**
- * Wire the charts of the page. A chart element is `[data-chart]` with an id; its figure is in the script `ID-figure`.
- * `data-url` gives the figure of another range as JSON; `data-ranges` lets a drag choose the page's range.
+ * Wire the charts of the page. A chart element is `[data-chart]` with an id; its figure is in the script `ID-figure`, or, where it is large,
+ * only behind `data-url`. That gives the figure of any range as JSON; `data-ranges` lets a drag choose the page's range.
  * Parts of the page that answer for the range are `[data-follows="range"]` with an id.
  *
  * @param {{onSelect?: Function}} handlers
@@ -16,9 +16,10 @@ export function wireCharts(handlers = {}) {
   const charts = [];
   for (const element of document.querySelectorAll("[data-chart]")) {
     const figure = figureOf(element.id);
-    if (!figure) continue;
+    if (!figure && !element.dataset.url) continue;
     const ranges = element.hasAttribute("data-ranges");
     const chart = new Chart(element, figure, {
+      onLoad: () => load(element, readState(location.search)),
       onRange: ranges ? (from, to) => go({ from, to }, charts) : null,
       onReset: ranges ? () => go({ from: null, to: null }, charts) : null,
       onSelect: handlers.onSelect,
@@ -60,13 +61,18 @@ async function show(charts) {
   if (mine === latest) for (const element of document.querySelectorAll("[aria-busy]")) element.removeAttribute("aria-busy");
 }
 
-async function redraw(chart, { from, to }, mine) {
+/** The figure of a range, from the server. */
+async function load(element, { from, to }) {
+  const answer = await fetch(queryOn(element.dataset.url, { from, to, format: "json" }), { headers: { Accept: "application/json" } });
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(body.sentence ?? answer.statusText);
+  return body.figure;
+}
+
+async function redraw(chart, range, mine) {
   try {
-    const query = withState("", { from, to, format: "json" });
-    const answer = await fetch(chart.element.dataset.url + query, { headers: { Accept: "application/json" } });
-    const body = await answer.json();
-    if (!answer.ok) throw new Error(body.sentence ?? answer.statusText);
-    if (mine === latest) await chart.draw(body.figure);
+    const figure = await load(chart.element, range);
+    if (mine === latest) await chart.draw(figure);
   } catch (error) {
     if (mine === latest) fail(chart.element, error);
   }

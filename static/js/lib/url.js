@@ -21,6 +21,12 @@ export function withState(search, changes) {
   return text ? `?${text}` : "";
 }
 
+/** A URL, which may have a query of its own, with parts of its query changed. */
+export function queryOn(url, changes) {
+  const [path, search] = url.split("?");
+  return path + withState(search ?? "", changes);
+}
+
 /** A range a number of times as wide around the same middle; never narrower than a nanosecond. */
 export function scaledRange(from, to, times) {
   const width = to - from > 0n ? to - from : 1n;
