@@ -211,6 +211,44 @@ def test_the_keyboard_alone_leads_to_a_socket(page: Page, site: str, places: dic
     page.wait_for_url(re.compile(r"/sockets/0x[0-9a-f]+@\d+"))
 
 
+def test_arrow_keys_go_through_the_rows_of_a_table(page: Page, site: str, places: dict[str, str]) -> None:
+    open_page(page, site + places["sockets"])
+    links = page.locator("table.list tbody tr td.keep a[href*='/sockets/0x']")
+    links.first.focus()
+    for key, row in (("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("End", links.count() - 1), ("Home", 0), ("ArrowUp", 0)):
+        page.keyboard.press(key)
+        expect(links.nth(row)).to_be_focused()
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    href = links.first.get_attribute("href")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{site}{href}")
+    first = page.locator("#operations tbody tr").first
+    first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("selected="))
+    expect(page.locator("#operations tr[aria-selected=true]")).to_have_count(1)
+
+
+def test_a_whole_row_is_a_target_and_its_text_can_be_selected(page: Page, site: str, places: dict[str, str]) -> None:
+    open_page(page, site + places["sockets"])
+    row = page.locator("table.list tbody tr").nth(1)
+    href = row.locator("td.keep a").first.get_attribute("href")
+    text = row.locator("td", has_not=page.locator("a")).filter(has_text=re.compile(r"\d:\d")).first
+    text.dblclick(position={"x": 14, "y": 10})
+    assert str(page.evaluate("getSelection().toString()")).strip() != ""
+    page.wait_for_timeout(400)  # longer than a row waits for a second click
+    assert page.url == site + places["sockets"]
+    page.evaluate("getSelection().empty()")
+    with page.context.expect_page() as beside:
+        text.click(button="middle")
+    assert beside.value.url in ("about:blank", f"{site}{href}")
+    beside.value.wait_for_url(f"{site}{href}")
+    assert page.url == site + places["sockets"]
+    text.click()
+    page.wait_for_url(f"{site}{href}")
+
+
 def test_tables_work_without_javascript(browser: Browser, site: str, places: dict[str, str]) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
