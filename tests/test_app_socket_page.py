@@ -322,4 +322,4 @@ def test_a_page_with_as_many_bars_as_are_drawn_stays_below_its_limit(tmp_path: P
 
     assert page.status_code == 200
     assert len(chart.content) < 500_000
-    assert len(page.content) < 1_000_000
+    assert len(page.content) < 300_000

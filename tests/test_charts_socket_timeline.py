@@ -121,6 +121,20 @@ def test_too_many_operations_become_a_band() -> None:
     assert most["y"] == [40, 3, 70, 0, 0]
     assert fewest["y"] == [0, 3, 1, 0, 0]
     assert most["fill"] == "tonexty"
+    assert not [trace for trace in figure["data"] if str(trace.get("name")).startswith("completed")]
+
+
+def test_a_band_tells_sends_from_receives() -> None:
+    band = (BandPoint(0, SECOND, 0, 40, 3, 30, 7), BandPoint(4 * SECOND, 5 * SECOND, 1, 70, 0, 0, 1_200))
+    figure = socket_timeline_figure(Timeline(0, 10 * SECOND, (), band, (), (), True, 90_000), ())
+
+    sends, receives = trace_named(figure, "completed sends ▲"), trace_named(figure, "completed receives ▼")
+    assert (sends["x"], sends["width"], sends["y"]) == ([0.5], [1.0], [30])
+    assert (receives["x"], receives["y"]) == ([0.5, 4.5], [-7, -1_200])
+    assert receives["customdata"][1].startswith("1\u202f200 receives ▼ completed in 1.00 s from +4.")
+    assert (sends["marker"]["color"], receives["marker"]["color"]) == ("var(--send)", "var(--receive)")
+    axis = figure["layout"][sends["yaxis"].replace("y", "yaxis")]
+    assert axis["ticktext"] == ["1\u202f200 ▼", "0", "1\u202f200 ▲"]
 
 
 def test_a_life_older_than_the_trace_is_hatched_and_an_open_end_has_an_arrow() -> None:

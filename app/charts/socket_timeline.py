@@ -7,19 +7,17 @@ from typing import Any
 from app import format as fmt
 from app.charts.figure import COLOURS, Figure, Row, TimeAxis, bytes_axis, layout, plain, taint_trace
 from app.charts.lanes import pack
+from app.charts.socket_band import DIRECTION_WORDS, completions_row, in_flight_row
 from app.queries.socket_moments import Moment
 from app.queries.socket_page import Phase
-from app.queries.socket_timeline import BandPoint, BytesPoint, OperationBar, Timeline
+from app.queries.socket_timeline import BytesPoint, OperationBar, Timeline
 
 __all__ = ["socket_timeline_figure"]
 
 LANE_PIXELS = 22
 MAX_LANE_PIXELS = 420
-BAND_PIXELS = 130
 _HALF = {"send": (0.02, 0.46), "receive": (-0.46, -0.02), "connect": (-0.11, 0.11)}
 """Where in its lane an operation lies: sends in the upper half, receives in the lower, connects and accepts thin in the middle."""
-
-_WORDS = {"send": "sends ▲", "receive": "receives ▼", "connect": "connects, accepts ◇"}
 
 # what: (row label, symbol, colour, size)
 _MOMENTS = {
@@ -41,10 +39,11 @@ def socket_timeline_figure(
     """The figure for a range of a socket's time; points carry the link of their operation in `customdata`."""
     time = TimeAxis.over(timeline.from_ns, timeline.to_ns)
     life, life_traces = _life(time, phases)
-    middle, middle_traces = _band(time, timeline.band) if timeline.is_band else _bars(time, timeline.bars)
+    middle, middle_traces = in_flight_row(time, timeline.band) if timeline.is_band else _bars(time, timeline.bars)
     marks, mark_traces = _moments(time, timeline.moments)
     sizes, size_traces = _bytes(time, timeline.bytes)
-    parts = [(life, life_traces), (middle, middle_traces), (marks, mark_traces), (sizes, size_traces)]
+    done, done_traces = completions_row(time, timeline.band)
+    parts = [(life, life_traces), (middle, middle_traces), (done, done_traces), (marks, mark_traces), (sizes, size_traces)]
     rows, data = [], []
     for row, traces in parts:
         if row is None:
@@ -178,7 +177,7 @@ def _bar_trace(time: TimeAxis, placed: Sequence[_Placed], direction: str) -> dic
     return {
         "type": "bar",
         "orientation": "h",
-        "name": _WORDS[direction],
+        "name": DIRECTION_WORDS[direction],
         "base": [time.at(one.start_ns) for one in placed],
         "x": [time.length(one.end_ns - one.start_ns) for one in placed],
         "y": [one.y for one in placed],
@@ -198,7 +197,7 @@ def _targets(time: TimeAxis, placed: Sequence[_Placed], direction: str) -> dict[
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": f"{_WORDS[direction]}, narrow",
+        "name": f"{DIRECTION_WORDS[direction]}, narrow",
         "x": [time.at((one.start_ns + one.end_ns) // 2) for one in placed],
         "y": [one.y for one in placed],
         "marker": {"size": 8, "opacity": 0, "color": COLOURS[direction]},
@@ -260,36 +259,6 @@ def _open_ends(time: TimeAxis, placed: Sequence[_Placed]) -> list[dict[str, Any]
             trace["marker"]["color"] = [COLOURS[one.bar.direction] for one, _ in mine]
             traces.append(trace)
     return traces
-
-
-def _band(time: TimeAxis, band: Sequence[BandPoint]) -> tuple[Row | None, list[dict[str, Any]]]:  # Any: JSON
-    """Operations in flight as a band from the fewest to the most in each bucket."""
-    if not band:
-        return None, []
-    x: list[float] = []
-    low: list[int] = []
-    high: list[int] = []
-    for point in band:
-        x += [time.clipped(point.from_ns, point.from_ns), time.clipped(point.to_ns, point.to_ns)]
-        low += [point.low, point.end]
-        high += [point.high, point.end]
-    x.append(time.at(time.to_ns))
-    low.append(band[-1].end)
-    high.append(band[-1].end)
-    line = {"type": "scatter", "mode": "lines", "x": x, "line": {"shape": "hv", "width": 1, "color": COLOURS["ink"]}}
-    said = [[a, b] for a, b in zip(low, high, strict=True)]
-    fewest = line | {"y": low, "name": "fewest", "hoverinfo": "skip"}
-    most = line | {
-        "y": high,
-        "name": "most",
-        "fill": "tonexty",
-        "fillcolor": COLOURS["line"],
-        "customdata": said,
-        "hovertemplate": "%{customdata[0]} to %{customdata[1]} operations in flight<extra></extra>",
-    }
-    top = max(high)
-    row = Row({"range": [0, top * 1.08 + 0.5], "title": {"text": "in flight", "standoff": 4}, "nticks": 4}, BAND_PIXELS)
-    return row, [fewest, most]
 
 
 def _moments(time: TimeAxis, moments: Sequence[Moment]) -> tuple[Row | None, list[dict[str, Any]]]:  # Any: JSON
@@ -363,7 +332,7 @@ def _bytes(time: TimeAxis, points: Sequence[BytesPoint]) -> tuple[Row | None, li
                 {
                     "type": "scatter",
                     "mode": "lines",
-                    "name": f"bytes of {_WORDS[name]}",
+                    "name": f"bytes of {DIRECTION_WORDS[name]}",
                     "x": x,
                     "y": [*values, values[-1]],
                     "line": {"shape": "hv", "width": 1.5, "color": COLOURS[name], "dash": "solid" if name == "send" else "dot"},

@@ -62,13 +62,15 @@ class OperationBar:
 
 @dataclass(frozen=True, slots=True)
 class BandPoint:
-    """Operations in flight in one bucket: fewest, most, and how many at its end."""
+    """Operations in flight in one bucket: fewest, most, and how many at its end; and how many of each direction completed in it."""
 
     from_ns: int
     to_ns: int
     low: int
     high: int
     end: int
+    sends: int = 0
+    receives: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +221,11 @@ def _band(db: Connection, socket_n: int, from_ns: int, to_ns: int, level: int) -
     level_now, posted, points = before or 0, 0, []
     if before is not None:
         points.append(BandPoint(from_ns, from_ns, level_now, level_now, level_now))
-    columns = (r.in_flight_min, r.in_flight_max, r.in_flight_end, r.posted, r.ended)
-    for bucket, low, high, end, began, ended in _buckets(db, socket_n, columns, level, first, last):
+    columns = (r.in_flight_min, r.in_flight_max, r.in_flight_end, r.posted, r.ended, r.sends, r.receives)
+    for bucket, low, high, end, began, ended, sends, receives in _buckets(db, socket_n, columns, level, first, last):
         after = level_now + began - ended if end is None else end
         lowest, highest = (min(level_now, after), max(level_now, after)) if low is None or high is None else (low, high)
-        points.append(BandPoint(bucket << level, (bucket + 1) << level, lowest, highest, after))
+        points.append(BandPoint(bucket << level, (bucket + 1) << level, lowest, highest, after, sends, receives))
         level_now, posted = after, posted + began
     return points, posted
 
