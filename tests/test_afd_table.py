@@ -7,7 +7,7 @@ import numpy as np
 
 from collector.decoder import Decoder
 from collector.model.addresses import Addresses
-from collector.model.afd_table import KERNEL_SPACE, USER_SPACE, Event, PidSource, afd_counts, afd_events
+from collector.model.afd_table import KERNEL_SPACE, USER_SPACE, Event, PidSource, afd_counts, afd_table
 from collector.schema import Column, DecodedBatch, EventColumns, Ragged
 from tests.build import EXIT, afd, documented
 from tests.build import events as built
@@ -21,7 +21,8 @@ def decoded(*events: built.Event) -> DecodedBatch:
 
 
 def table(batch: DecodedBatch) -> list[Event]:
-    return list(afd_events(batch, Addresses(), np.full(len(batch.raw), -1, dtype=np.int64)))
+    found = afd_table(batch, Addresses(), np.full(len(batch.raw), -1, dtype=np.int64))
+    return [] if found is None else list(found.events())
 
 
 def with_fields(batch: DecodedBatch, event_name: str, **fields: Column) -> DecodedBatch:

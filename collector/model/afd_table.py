@@ -1,13 +1,12 @@
-"""All socket events of a window as one table in time order, whatever their layouts: what the socket model loops over.
+"""All socket events of a window as one table in time order, whatever their layouts: what the socket model reads.
 
 Columns are built with arrays; only the texts of fields that no column has (`fields`) are made per record, and only for events that are
-neither posts nor completions.
+neither posts nor completions. What the model takes one by one it asks for as `Event`s.
 """
 
-import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -15,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.afdcodes import DOUBLE_COUNT_LOCATIONS, RELIABLE_LOCATIONS, RELIABLE_UNLESS_SYSTEM, EnterExit, Keyword
-from collector.model.addresses import Addresses, AddressKey, ipv4_keys, ipv6_keys, sockaddr_keys
-from collector.schema import DecodedBatch, EventColumns, Ragged
+from collector.model.addresses import Addresses, AddressKey
+from collector.model.afd_fields import address_keys, json_of, signed_column
+from collector.model.afd_shapes import SHAPES, Shape
+from collector.schema import DecodedBatch, EventColumns
 
-__all__ = ["KERNEL_SPACE", "NO_SPACE", "USER_SPACE", "Event", "PidSource", "afd_counts", "afd_events"]
+__all__ = ["KERNEL_SPACE", "NO_SPACE", "USER_SPACE", "AfdTable", "Event", "PidSource", "afd_counts", "afd_table"]
 
 Int64s: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -28,7 +29,6 @@ NO_SPACE, USER_SPACE, KERNEL_SPACE = 0, 1, 2  # indexes into words.SPACES
 _MODERN = 1000
 _SYSTEM_PID = 4
 _NO_PID = 0xFFFFFFFF
-_IPV6_BYTES = 16
 _FIRST_USER = 0x10000
 _LAST_USER = 0x7FFFFFFFFFFF
 _KERNEL_64 = -0x800000000000  # 0xFFFF800000000000 as a signed number; all above are negative too
@@ -85,147 +85,141 @@ class Event(NamedTuple):
     """JSON of the fields that have no column here; None for posts and completions."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Where an event's fields go: length, the four numbers x, y, z, w; whether its other fields are written out as JSON."""
-
-    length: str = "buffer_length"
-    extra: tuple[str, ...] = ()
-    endpoint: str = "endpoint"
-    written: bool = True
-
-
-_TRANSFER = _Shape(written=False)
-_CREATE = ("address_family", "socket_type", "protocol")
-_SHAPES: dict[str, _Shape] = {
-    "SocketCreate": _Shape(extra=("user_mode_pid", *_CREATE)),
-    "SocketBindV4": _Shape(),
-    "SocketBindV6": _Shape(),
-    "SocketConnectV4": _TRANSFER,
-    "SocketConnectV6": _TRANSFER,
-    "ConnectCompleted": _TRANSFER,
-    "AfdInitiatedAbort": _Shape(extra=("reason",)),
-    "TransportInitiatedAbort": _Shape(extra=("reason",)),
-    "SendFailed": _TRANSFER,
-    "SendMsgFailed": _TRANSFER,
-    "RecvFailed": _TRANSFER,
-    "RecvFromFailed": _TRANSFER,
-    "SocketClose": _Shape(),
-    "SocketCleanup": _Shape(),
-    "SocketAcceptV4": _TRANSFER,
-    "SocketAcceptV6": _TRANSFER,
-    "AcceptFailed": _TRANSFER,
-    "SendPosted": _TRANSFER,
-    "RecvPosted": _TRANSFER,
-    "RecvFromPosted": _TRANSFER,
-    "SendToPostedV4": _TRANSFER,
-    "SendToPostedV6": _TRANSFER,
-    "RecvCompleted": _TRANSFER,
-    "SendCompleted": _TRANSFER,
-    "SendMsgCompleted": _TRANSFER,
-    "RecvFromCompletedV4": _TRANSFER,
-    "RecvFromCompletedV6": _TRANSFER,
-    "SendToCompleted": _TRANSFER,
-    "SocketOption": _Shape(extra=("option", "value")),
-    "SelectPosted": _Shape(extra=("handle_count", "timeout")),
-    "SelectCompleted": _Shape(),
-    "EventSelect": _Shape(),
-    "DatagramDroppedV4": _Shape(length="packet_size", extra=("reason",)),
-    "DatagramDroppedV6": _Shape(length="packet_size", extra=("reason",)),
-    "ConnectIndicatedV4": _Shape(endpoint="listen_endpoint"),
-    "ConnectIndicatedV6": _Shape(endpoint="listen_endpoint"),
-    "DataIndicated": _Shape(length="bytes_indicated"),
-    "DataIndicatedFromV4": _Shape(length="bytes_indicated"),
-    "DataIndicatedFromV6": _Shape(length="bytes_indicated"),
-    "BindFailed": _Shape(),
-    "DisconnectIndicated": _Shape(),
-    "AfdCreate": _Shape(extra=("process_id", *_CREATE)),
-    "AfdClose": _Shape(),
-    "AfdCleanup": _Shape(),
-    "AfdSend": _TRANSFER,
-    "AfdReceive": _TRANSFER,
-    "AfdSendTo": _TRANSFER,
-    "AfdReceiveFrom": _TRANSFER,
-    "AfdSendToWithAddress": _TRANSFER,
-    "AfdReceiveFromWithAddress": _TRANSFER,
-    "AfdSendMessage": _TRANSFER,
-    "AfdReceiveMessage": _TRANSFER,
-    "AfdSendMessageWithAddress": _TRANSFER,
-    "AfdReceiveMessageWithAddress": _TRANSFER,
-    "AfdConnect": _TRANSFER,
-    "AfdConnectWithAddress": _TRANSFER,
-    "AfdConnectEx": _TRANSFER,
-    "AfdConnectExWithAddress": _TRANSFER,
-    "AfdAccept": _TRANSFER,
-    "AfdAcceptWithAddress": _Shape(extra=("accept_endpoint", "current_backlog"), written=False),
-    "AfdAcceptEx": _TRANSFER,
-    "AfdAcceptExWithAddress": _Shape(extra=("accept_endpoint", "current_backlog"), written=False),
-    "AfdBind": _Shape(),
-    "AfdBindWithAddress": _Shape(),
-    "AfdAbort": _Shape(extra=("reason",)),
-    "AfdDatagramDropWithAddress": _Shape(extra=("reason",)),
-    "AfdOption": _Shape(extra=("option", "value")),
-    "AfdWaitForListen": _Shape(),
-    "AfdListen": _Shape(extra=("backlog",)),
-    "AfdConnectIndication": _Shape(),
-    "AfdConnectIndicationWithAddress": _Shape(extra=("", "current_backlog")),
-    "AfdDataIndication": _Shape(),
-    "AfdDataIndicationWithAddress": _Shape(),
-    "AfdDisconnect": _Shape(),
-    "AfdSendBackLog": _Shape(),
-    "AfdRioCreateRegistrationDomain": _Shape(),
-    "AfdRioCleanupRegistrationDomain": _Shape(),
-    "AfdRioCreateCq": _Shape(),
-    "AfdRioDestroyCq": _Shape(),
-    "AfdRioCleanupCq": _Shape(),
-    "AfdRioResizeCq": _Shape(),
-    "AfdRioCreateRqPair": _Shape(extra=("rio_state",)),
-    "AfdRioCloseRioState": _Shape(extra=("rio_state",)),
-    "AfdRioCleanupRioState": _Shape(extra=("rio_state",)),
-    "AfdRioResizeRqPair": _Shape(extra=("rio_state",)),
-    "AfdRioRegisterBuffer": _Shape(),
-    "AfdRioDeregisterBuffer": _Shape(),
-    "AfdRioCleanupBuffer": _Shape(),
-    "AfdRioValidateBufferId": _Shape(extra=("rio_state",)),
-    "AfdRioRangeCheck": _Shape(extra=("rio_state",)),
-    "AfdRioSendReceive": _Shape(extra=("rio_state",)),
-    "AfdNrtCreate": _Shape(),
-    "AfdNrtClose": _Shape(),
-    "AfdRioNotifyCq": _Shape(),
-    "AfdAcceptPause": _Shape(extra=("", "pause_un_pause", "tl_backlog_count")),
-    "AfdRioValidateBufferSharing": _Shape(extra=("rio_state",)),
-}
-
-_COLUMNS = {"process", "endpoint", "listen_endpoint", "enter_exit", "location", "status", "error", "address", "address_len", "port"}
-_NUMBERS = {"process_id", "user_mode_pid"}  # numbers in fields as wide as a pointer
+_ALL = slice(None)
 _CALLERS = (2, 3, 4, 5, 18, 19, 20, 21, 22, 29, 30, 32, 40)  # documented events that the caller's own thread writes
 
 
-class _Table:
+@dataclass(frozen=True, slots=True, eq=False)
+class AfdTable:
+    """The socket events of a window, or of a part of it, in time order: columns of shape (n,), named and meant as in `Event`.
+
+    A field that its event does not have is 0 here, and where `Event` has None a column `has_…` tells; a stack is -1 for none.
+    """
+
+    seq: Int64s
+    ticks: Int64s
+    ns: Int64s
+    id: Int64s
+    cpu: Int64s
+    pid: Int64s
+    tid: Int64s
+    activity: Int64s
+    stack: Int64s
+    fast: Bools
+    type_hint: Int64s
+    source: Int64s
+    is_double: Bools
+    enter_exit: Int64s
+    has_enter_exit: Bools
+    location: Int64s
+    has_location: Bools
+    process: Int64s
+    endpoint: Int64s
+    buffer: Int64s
+    space: Int64s
+    length: Int64s
+    buffer_count: Int64s
+    has_buffer_count: Bools
+    status: Int64s
+    has_status: Bools
+    address: Int64s
+    x: Int64s
+    y: Int64s
+    z: Int64s
+    w: Int64s
+    fields: NDArray[np.object_]
+
+    def __len__(self) -> int:
+        return int(self.seq.size)
+
+    def part(self, begin: int, end: int) -> "AfdTable":
+        """Some rows that follow each other; the columns are not copied."""
+        return AfdTable(*(getattr(self, name)[begin:end] for name in _NAMES))
+
+    def events(self, at: Int64s | slice = _ALL) -> Iterator[Event]:
+        """Rows as events, all or some of them (1 µs each, most of it for making the tuple)."""
+        columns: list[Sequence[object]] = [
+            _values(self.seq[at]),
+            _values(self.ticks[at]),
+            _values(self.ns[at]),
+            _values(self.id[at]),
+            _values(self.cpu[at]),
+            _values(self.pid[at]),
+            _values(self.tid[at]),
+            _values(self.activity[at]),
+            _or_none(self.stack[at], self.stack[at] >= 0),
+            _values(self.fast[at]),
+            _values(self.type_hint[at]),
+            _values(self.source[at]),
+            _values(self.is_double[at]),
+            _or_none(self.enter_exit[at], self.has_enter_exit[at]),
+            _or_none(self.location[at], self.has_location[at]),
+            _values(self.process[at]),
+            _values(self.endpoint[at]),
+            _values(self.buffer[at]),
+            _values(self.space[at]),
+            _values(self.length[at]),
+            _or_none(self.buffer_count[at], self.has_buffer_count[at]),
+            _values(self.status[at]),
+            _values(self.has_status[at]),
+            _values(self.address[at]),
+            *(_values(column[at]) for column in (self.x, self.y, self.z, self.w)),
+            self.fields[at].tolist(),
+        ]
+        return map(partial(tuple.__new__, Event), zip(*columns, strict=True))  # _make would check each length in Python
+
+
+_NAMES = tuple(field.name for field in dataclass_fields(AfdTable))
+
+
+class _Parts:
     """Columns of all socket events of a window, filled event by event and then put in order."""
 
-    def __init__(self, parts: Sequence[tuple[EventColumns, _Shape]]) -> None:
+    def __init__(self, parts: Sequence[tuple[EventColumns, Shape]]) -> None:
         self.count = sum(len(columns) for columns, _ in parts)
         self.rows = np.concatenate([columns.rows for columns, _ in parts])
-        self.numbers: dict[str, Int64s] = {}
-        self.present: dict[str, Bools] = {}
+        self.order = np.argsort(self.rows, kind="stable")
         self.fast = np.zeros(self.count, dtype=np.bool_)
-        self.addresses: list[AddressKey | None] = []
-        self.fields: list[str | None] = []
+        self._numbers: dict[str, Int64s] = {}
+        self._present: dict[str, Bools] = {}
+        self._keys: list[tuple[slice, Sequence[AddressKey | None]]] = []
+        self._fields: list[tuple[slice, Sequence[str | None]]] = []
         at = 0
         for columns, shape in parts:
             self._add(columns, shape, slice(at, at + len(columns)))
             at += len(columns)
 
     def number(self, name: str) -> Int64s:
-        """A column; zeros where no event of the window has it."""
-        return self.numbers.setdefault(name, np.zeros(self.count, dtype=np.int64))
+        """A column in order of time; zeros where no event of the window has it."""
+        column = self._numbers.get(name)
+        return np.zeros(self.count, dtype=np.int64) if column is None else column[self.order]
 
     def has(self, name: str) -> Bools:
-        """Where a column was filled."""
-        return self.present.setdefault(name, np.zeros(self.count, dtype=np.bool_))
+        """Where a column was filled, in order of time."""
+        column = self._present.get(name)
+        return np.zeros(self.count, dtype=np.bool_) if column is None else column[self.order]
 
-    def _add(self, columns: EventColumns, shape: _Shape, where: slice) -> None:
+    def numbered(self, addresses: Addresses) -> Int64s:
+        """Numbers of the addresses in order of time, 0 for none; those that are new get theirs in that order."""
+        numbers = np.zeros(self.count, dtype=np.int64)
+        if self._keys:
+            keys = np.full(self.count, None, dtype=np.object_)
+            filled = np.zeros(self.count, dtype=np.bool_)
+            for where, some in self._keys:
+                keys[where] = _objects(some)
+                filled[where] = True
+            at = np.flatnonzero(filled[self.order])
+            numbers[at] = addresses.numbers(keys[self.order[at]].tolist())
+        return numbers
+
+    def fields(self) -> NDArray[np.object_]:
+        """Texts of the other fields, in order of time."""
+        texts = np.full(self.count, None, dtype=np.object_)
+        for where, some in self._fields:
+            texts[where] = _objects(some)
+        return texts[self.order]
+
+    def _add(self, columns: EventColumns, shape: Shape, where: slice) -> None:
         for name, source in (
             ("enter_exit", "enter_exit"),
             ("location", "location"),
@@ -238,91 +232,95 @@ class _Table:
             ("status", "error"),
             *zip("xyzw", shape.extra, strict=False),
         ):
-            values = _signed(columns, source)
+            values = signed_column(columns, source)
             if values is not None:
-                self.number(name)[where] = values
-                self.has(name)[where] = True
-        fast = _signed(columns, "fast_path")
+                self._numbers.setdefault(name, np.zeros(self.count, dtype=np.int64))[where] = values
+                self._present.setdefault(name, np.zeros(self.count, dtype=np.bool_))[where] = True
+        fast = signed_column(columns, "fast_path")
         if fast is not None:
             self.fast[where] = fast != 0
-        self.addresses += _address_keys(columns)
-        self.fields += _json_of(columns) if shape.written else [None] * len(columns)
+        if (keys := address_keys(columns)) is not None:
+            self._keys.append((where, keys))
+        if shape.written:
+            self._fields.append((where, json_of(columns)))
 
 
-def afd_events(batch: DecodedBatch, addresses: Addresses, stacks: Int64s) -> Iterator[Event]:
-    """The socket events of a window in time order.
+def afd_table(batch: DecodedBatch, addresses: Addresses, stacks: Int64s) -> AfdTable | None:
+    """The socket events of a window; None where it has none.
 
     Args:
         addresses: numbers the addresses that occur.
         stacks: int64, shape (n,); the stack reference of each row of the window, -1 for none.
-
-    Cost: 1.2 µs an event, most of it for making the tuple.
     """
-    parts = [(columns, _SHAPES[name]) for name, columns in batch.events.items() if name in _SHAPES and len(columns)]
-    if not parts:
-        return iter(())
-    table = _Table(parts)
-    order = np.argsort(table.rows, kind="stable")
-    rows = table.rows[order]
+    some = [(columns, SHAPES[name]) for name, columns in batch.events.items() if name in SHAPES and len(columns)]
+    if not some:
+        return None
+    parts = _Parts(some)
+    rows = parts.rows[parts.order]
     raw = batch.raw
     ids = raw.event_id[rows].astype(np.int64)
     is_modern = ids >= _MODERN
     keyword = raw.keyword[rows]
-    location = table.number("location")[order]
-    enter_exit = table.number("enter_exit")[order]
-    buffer = table.number("buffer")[order]
-    pid = raw.pid[rows]
-    is_exit = is_modern & table.has("enter_exit")[order] & (enter_exit == EnterExit.EXIT) & (ids < 3000)
-    double = is_exit & (((keyword & np.uint64(Keyword.BUFFERED)) != 0) | np.isin(location, list(DOUBLE_COUNT_LOCATIONS)))
-    stack = stacks[rows]
-    first_seq = raw.first_seq
-    columns: list[Sequence[object]] = [
-        (rows + first_seq).tolist(),
-        raw.ticks[rows].tolist(),
-        batch.ns[rows].tolist(),
-        _values(ids),
-        _values(raw.cpu[rows]),
-        _values(pid),
-        _values(raw.tid[rows]),
-        _values(raw.activity[rows].view(np.int64)),
-        _or_none(stack, stack >= 0),
-        _values(np.where(is_modern, (keyword & np.uint64(Keyword.FAST_PATH)) != 0, table.fast[order])),
-        _values(_type_hints(keyword, is_modern)),
-        _values(_pid_sources(ids, location, pid, table.number("x")[order], enter_exit)),
-        _values(double),
-        _or_none(enter_exit, table.has("enter_exit")[order]),
-        _or_none(location, table.has("location")[order]),
-        _values(table.number("process")[order]),
-        _values(table.number("endpoint")[order]),
-        _values(buffer),
-        _values(_spaces(buffer, raw.pointer_size[rows])),
-        _values(table.number("length")[order]),
-        _or_none(table.number("count")[order], table.has("count")[order]),
-        _values(table.number("status")[order]),
-        _values(table.has("status")[order]),
-        addresses.numbers([table.addresses[i] for i in order.tolist()]),
-        *(_values(table.number(name)[order]) for name in "xyzw"),
-        [table.fields[i] for i in order.tolist()],
-    ]
-    return map(partial(tuple.__new__, Event), zip(*columns, strict=True))  # _make would check each length in Python
+    location, enter_exit, buffer, x = (parts.number(name) for name in ("location", "enter_exit", "buffer", "x"))
+    pid = raw.pid[rows].astype(np.int64)
+    is_exit = is_modern & parts.has("enter_exit") & (enter_exit == EnterExit.EXIT) & (ids < 3000)
+    return AfdTable(
+        seq=rows + raw.first_seq,
+        ticks=raw.ticks[rows],
+        ns=batch.ns[rows],
+        id=ids,
+        cpu=raw.cpu[rows].astype(np.int64),
+        pid=pid,
+        tid=raw.tid[rows].astype(np.int64),
+        activity=raw.activity[rows].view(np.int64),
+        stack=stacks[rows],
+        fast=np.where(is_modern, (keyword & np.uint64(Keyword.FAST_PATH)) != 0, parts.fast[parts.order]),
+        type_hint=_type_hints(keyword, is_modern),
+        source=_pid_sources(ids, location, pid, x, enter_exit),
+        is_double=is_exit & (((keyword & np.uint64(Keyword.BUFFERED)) != 0) | _is_one_of(location, DOUBLE_COUNT_LOCATIONS)),
+        enter_exit=enter_exit,
+        has_enter_exit=parts.has("enter_exit"),
+        location=location,
+        has_location=parts.has("location"),
+        process=parts.number("process"),
+        endpoint=parts.number("endpoint"),
+        buffer=buffer,
+        space=_spaces(buffer, raw.pointer_size[rows]),
+        length=parts.number("length"),
+        buffer_count=parts.number("count"),
+        has_buffer_count=parts.has("count"),
+        status=parts.number("status"),
+        has_status=parts.has("status"),
+        address=parts.numbered(addresses),
+        x=x,
+        y=parts.number("y"),
+        z=parts.number("z"),
+        w=parts.number("w"),
+        fields=parts.fields(),
+    )
 
 
 def afd_counts(batch: DecodedBatch) -> dict[int, int]:
     """How many socket records of each event id a window has."""
     found: dict[int, int] = {}
     for name, columns in batch.events.items():
-        if name in _SHAPES and len(columns):
+        if name in SHAPES and len(columns):
             number = int(batch.raw.event_id[columns.rows[0]])
             found[number] = found.get(number, 0) + len(columns)
     return found
 
 
-def _signed(columns: EventColumns, name: str) -> Int64s | None:
-    """A column of whole numbers; None where the event has none of this name (a trace may describe a layout of its own)."""
-    column = columns.fields.get(name)
-    if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "iub":
-        return None
-    return column.view(np.int64) if column.dtype == np.uint64 else column.astype(np.int64)
+def _is_one_of(column: Int64s, numbers: Iterable[int]) -> Bools:
+    """Membership in a small set of small numbers, by a table."""
+    chosen = np.array(sorted(numbers))
+    table = np.zeros(int(chosen[-1]) + 2, dtype=np.bool_)
+    table[chosen] = True
+    return table[np.clip(column, -1, table.size - 1)]  # what is outside falls on the last place, which is false
+
+
+def _objects(values: Sequence[object]) -> NDArray[np.object_]:
+    """Values as an array of objects; NumPy would take tuples among them for a second axis."""
+    return np.fromiter(values, dtype=np.object_, count=len(values))
 
 
 def _values(column: NDArray[np.generic]) -> Sequence[object]:
@@ -351,10 +349,10 @@ def _type_hints(keyword: NDArray[np.uint64], is_modern: Bools) -> Int64s:
 def _pid_sources(ids: Int64s, location: Int64s, pid: Int64s, created_by: Int64s, enter_exit: Int64s) -> Int64s:
     """Which records name a process id, and by which of the ranked sources (winsock-semantics 2.2)."""
     creates = ((ids == 1) | (ids == _MODERN)) & (created_by > 0)
-    reliable = np.isin(location, list(RELIABLE_LOCATIONS)) | (np.isin(location, list(RELIABLE_UNLESS_SYSTEM)) & (pid != _SYSTEM_PID))
+    reliable = _is_one_of(location, RELIABLE_LOCATIONS) | (_is_one_of(location, RELIABLE_UNLESS_SYSTEM) & (pid != _SYSTEM_PID))
     is_pid = (pid > 0) & (pid < _NO_PID)
     located = (ids >= _MODERN) & reliable & is_pid
-    called = np.isin(ids, _CALLERS) & is_pid
+    called = _is_one_of(ids, _CALLERS) & is_pid
     return np.where(creates, PidSource.CREATE, np.where(located, PidSource.LOCATION, np.where(called, PidSource.HEADER, PidSource.NONE)))
 
 
@@ -364,41 +362,3 @@ def _spaces(buffer: Int64s, pointer_size: NDArray[np.uint8]) -> Int64s:
     kernel = np.where(is_64, (buffer < 0) & (buffer >= _KERNEL_64), buffer >= _KERNEL_32)
     user = (buffer >= _FIRST_USER) & np.where(is_64, buffer <= _LAST_USER, buffer < _KERNEL_32)
     return np.where(kernel, KERNEL_SPACE, np.where(user, USER_SPACE, NO_SPACE))
-
-
-def _address_keys(columns: EventColumns) -> Sequence[AddressKey | None]:
-    address, length, port = columns.fields.get("address"), _signed(columns, "address_len"), _signed(columns, "port")
-    if isinstance(address, np.ndarray) and address.dtype == np.uint8 and address.ndim == 2:
-        if length is not None:
-            return sockaddr_keys(address.view(np.uint8), length)
-        if port is not None and address.shape[1] == _IPV6_BYTES:
-            return ipv6_keys(address.view(np.uint8), port)
-    ip = _signed(columns, "address")
-    if ip is not None and port is not None:
-        return ipv4_keys(ip & 0xFFFFFFFF, port & 0xFFFF)
-    return [None] * len(columns)
-
-
-def _json_of(columns: EventColumns) -> Sequence[str | None]:
-    """The fields without a column, one JSON object a record; addresses as hex text (0.8 µs a record)."""
-    names = [name for name in columns.fields if name not in _COLUMNS]
-    if not names:
-        return [None] * len(columns)
-    texts = [_json_values(columns, name) for name in names]
-    template = ", ".join(f"{json.dumps(name)}: %s" for name in names)
-    return [f"{{{template % row}}}" for row in zip(*texts, strict=True)]
-
-
-def _json_values(columns: EventColumns, name: str) -> list[str]:
-    column = columns.fields[name]
-    if isinstance(column, list):
-        return [json.dumps(text) for text in column]
-    if isinstance(column, Ragged):
-        return [json.dumps([hex(value) for value in column.row(i).tolist()]) for i in range(len(column))]
-    if column.ndim > 1:
-        return [f'"{value.tobytes().hex()}"' for value in column]
-    if column.dtype == np.uint64 and name not in _NUMBERS:
-        return [f'"{value:#x}"' for value in column.tolist()]
-    if column.dtype.kind == "f":
-        return [json.dumps(value if math.isfinite(value) else None) for value in column.tolist()]
-    return [json.dumps(value) for value in column.tolist()] if column.dtype.kind == "b" else [str(value) for value in column.tolist()]

@@ -12,7 +12,7 @@ from collector.errors import Problem
 from collector.losses import Losses
 from collector.model.aborts import abort_row
 from collector.model.addresses import Addresses
-from collector.model.afd_table import Event, afd_counts, afd_events
+from collector.model.afd_table import Event, afd_counts, afd_table
 from collector.model.connections import Connections
 from collector.model.endpoints import KEPT, Endpoints
 from collector.model.loopback import Loopback
@@ -94,14 +94,14 @@ class Sockets:
         for number, count in afd_counts(batch).items():
             self._ids[number] = self._ids.get(number, 0) + count
         owners, handlers = self._owners, self._handlers
-        e: Event | None = None
-        for e in afd_events(batch, self._addresses, self._stacks.extended_refs(batch)):
-            if e.source and not owners.knows(e):
-                owners.learn(e)
-            handlers[e.id](e)
+        table = afd_table(batch, self._addresses, self._stacks.extended_refs(batch))
+        if table is not None:
+            for e in table.events():
+                if e.source and not owners.knows(e):
+                    owners.learn(e)
+                handlers[e.id](e)
+            self._last_ticks = int(table.ticks[-1])
         self._owners.advance(batch)
-        if e is not None:
-            self._last_ticks = e.ticks
         return self._take()
 
     def finish(self) -> Rows:
