@@ -64,7 +64,7 @@ def test_a_send_is_posted_then_completed(import_trace: ImportTrace) -> None:
     assert db.rows("SELECT kind, posted_ns, completed_ns, outcome, bytes FROM v_operations WHERE kind = 'send'") == [
         ("send", 100_000, 340_000, "completed", 512)
     ]
-    assert db.rows("SELECT sends, bytes_sent, in_flight_max FROM socket_rollup WHERE scope = 'socket' AND level = 36") == [(1, 512, 1)]
+    assert db.rows("SELECT sends, bytes_sent, in_flight_max FROM socket_rollup WHERE scope = 'trace' AND level = 36") == [(1, 512, 1)]
 
 
 def test_the_trace_says_what_it_is(file: Path, folder: TraceFolder) -> None:

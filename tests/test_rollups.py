@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.queries.socket_timeline import timeline
 from collector.model import heap_rollups, rollups, spool
 from collector.model.buckets import LEVELS
 from collector.model.rows import unfolded
 from collector.store.engine import TraceFolder
-from collector.store.tables import ROW_COLUMNS
+from collector.store.tables import FEW_OPERATIONS, ROW_COLUMNS
 from collector.store.writer import TraceWriter
 from tests.build.database import BUILT_KEY, rows_from
 
@@ -35,11 +36,14 @@ def roll_up(tmp_path: Path) -> RollUp:
     folder.make()
     number = iter(range(1_000_000))
 
-    def run(rows: Mapping[str, Sequence[Row]], *, first_ns: int = 0) -> dict[str, list[dict[str, object]]]:
+    def run(rows: Mapping[str, Sequence[Row]], *, first_ns: int = 0, few: int = 0) -> dict[str, list[dict[str, object]]]:
         with TraceWriter(folder, f"{next(number):012x}") as writer:
             writer.write({table: rows_from(table, lines) for table, lines in rows.items()})
             made: dict[str, list[dict[str, object]]] = {"socket_rollup": [], "heap_rollup": []}
-            for passed in (rollups.socket_rollups(writer.connection, first_ns=first_ns), heap_rollups.heap_rollups(writer.connection)):
+            for passed in (
+                rollups.socket_rollups(writer.connection, first_ns=first_ns, few=few),
+                heap_rollups.heap_rollups(writer.connection),
+            ):
                 for piece in passed:
                     for table, lines in piece.items():
                         made[table] += [dict(zip(ROW_COLUMNS[table], line, strict=True)) for line in unfolded(lines)]
@@ -151,8 +155,29 @@ def test_one_record_is_one_moment(roll_up: RollUp) -> None:
     assert pick(made, 20, "process", 1, "bytes_max", "bytes_end", "count_max") == [(0, 40, 30, 1)]
 
 
+def test_a_socket_with_few_operations_has_no_buckets_of_its_own(roll_up: RollUp) -> None:
+    operations = [{"socket_n": n, "kind": SEND, "bytes": 5, "posted_ns": 9, "completed_ns": 9, "end_ns": 9} for n in (1, 2, 2)]
+    made = roll_up({"socket": SOCKETS, "operation": operations}, few=1)["socket_rollup"]
+
+    assert {r["scope_n"] for r in made if r["scope"] == "socket"} == {2}
+    assert pick(made, 36, "socket", 2, "sends", "bytes_sent") == [(0, 2, 10)]
+    assert pick(made, 36, "process", 1, "sends", "bytes_sent", "opened", "closed") == [(0, 3, 15, 1, 1)]
+    assert pick(made, 36, "trace", 0, "sends", "bytes_sent") == [(0, 3, 15)]
+
+
 TIMES = st.integers(0, 40 << 20)
 LIVES = st.lists(st.tuples(st.integers(1, 3), TIMES, st.none() | st.integers(0, 20 << 20), st.integers(0, 500)), max_size=40)
+
+
+def operations_of(lives: Sequence[tuple[int, int, int | None, int]]) -> list[Row]:
+    return [
+        {
+            "socket_n": socket, "kind": RECV, "posted_ns": posted, "bytes": size if lasts is not None else 0,
+            "outcome": IN_FLIGHT if lasts is None else COMPLETED, "completed_ns": None if lasts is None else posted + lasts,
+            "end_ns": None if lasts is None else posted + lasts,
+        }
+        for socket, posted, lasts, size in lives
+    ]  # fmt: skip
 
 
 @given(lives=LIVES, stretch=st.sampled_from([2, 7, 1000]))
@@ -162,19 +187,11 @@ def test_buckets_equal_a_slow_count(
 ) -> None:
     folder = TraceFolder(tmp_path_factory.mktemp("rollups"))
     folder.make()
-    operations = [
-        {
-            "socket_n": socket, "kind": RECV, "posted_ns": posted, "bytes": size if lasts is not None else 0,
-            "outcome": IN_FLIGHT if lasts is None else COMPLETED, "completed_ns": None if lasts is None else posted + lasts,
-            "end_ns": None if lasts is None else posted + lasts,
-        }
-        for socket, posted, lasts, size in lives
-    ]  # fmt: skip
     with TraceWriter(folder, BUILT_KEY) as writer:
-        writer.write({"socket": rows_from("socket", SOCKETS), "operation": rows_from("operation", operations)})
+        writer.write({"socket": rows_from("socket", SOCKETS), "operation": rows_from("operation", operations_of(lives))})
         made = [
             dict(zip(ROW_COLUMNS["socket_rollup"], line, strict=True))
-            for piece in rollups.socket_rollups(writer.connection, first_ns=0, stretch=stretch)
+            for piece in rollups.socket_rollups(writer.connection, first_ns=0, few=0, stretch=stretch)
             for line in unfolded(piece["socket_rollup"])
         ]
     for level in LEVELS:
@@ -222,3 +239,23 @@ def test_stretches_come_in_order_and_cut_no_bucket() -> None:
     for (t, until), (after, _) in pairwise(pieces):
         assert until % (1 << 20) == 0
         assert t.max() < until <= after.min()
+
+
+@given(lives=LIVES, begin=TIMES)
+@settings(max_examples=30, deadline=None)
+def test_a_timeline_is_the_same_with_and_without_buckets(
+    tmp_path_factory: pytest.TempPathFactory, lives: list[tuple[int, int, int | None, int]], begin: int
+) -> None:
+    folder = TraceFolder(tmp_path_factory.mktemp("timelines"))
+    folder.make()
+    timelines = []
+    for few in (0, FEW_OPERATIONS):
+        with TraceWriter(folder, BUILT_KEY) as writer:
+            writer.write({"socket": rows_from("socket", SOCKETS), "operation": rows_from("operation", operations_of(lives))})
+            for piece in rollups.socket_rollups(writer.connection, first_ns=0, few=few):
+                writer.write(piece)
+            writer.index()
+            timelines.append([timeline(writer.connection, socket, begin, begin + (9 << 20)) for socket in (1, 2, 3)])
+            own = writer.connection.exec_driver_sql("SELECT count(*) FROM socket_rollup WHERE scope = 'socket'").scalar_one()
+            assert bool(own) == bool(lives and not few)
+    assert timelines[0] == timelines[1]

@@ -12,7 +12,7 @@ from app.format import Address, Status
 from app.links import operation_link
 from app.queries.resolution import LEVELS, LONG_NS, level_for, pieces
 from app.queries.socket_moments import MAX_MOMENTS, Moment, moments
-from collector.store.tables import TRACE
+from collector.store.tables import FEW_OPERATIONS, TRACE
 from collector.words import OPERATION_KINDS, OUTCOMES, SPACES, word_at
 
 __all__ = [
@@ -31,8 +31,8 @@ _rollup = TRACE.tables["socket_rollup"]
 _overlap = TRACE.tables["overlap"]
 _finding = TRACE.tables["io_finding"]
 
-MAX_BARS = 800
-"""Operations that are shown one by one; more are shown as how many were in flight."""
+MAX_BARS = FEW_OPERATIONS
+"""Operations that are shown one by one; more are shown as how many were in flight, which only sockets with more have buckets for."""
 
 MAX_BUCKETS = 600
 
@@ -240,7 +240,7 @@ def _bytes_before(db: Connection, socket_n: int, until_ns: int) -> tuple[int, in
         .limit(1)
     ).scalar()
     if first is None:
-        return 0, 0
+        return _bytes_of_few(db, socket_n, until_ns)
     sent = received = 0
     for level, begin, end in pieces(first << LEVELS[0], until_ns):
         row = db.execute(
@@ -250,6 +250,19 @@ def _bytes_before(db: Connection, socket_n: int, until_ns: int) -> tuple[int, in
         ).one()
         sent, received = sent + row[0], received + row[1]
     return sent, received
+
+
+def _bytes_of_few(db: Connection, socket_n: int, until_ns: int) -> tuple[int, int]:
+    """Bytes before a time of a socket without buckets, which has at most FEW_OPERATIONS operations; each counts when it completes."""
+    o = _operation.c
+    counted_ns = func.coalesce(o.completed_ns, o.posted_ns)
+    rows = db.execute(
+        select(o.kind, func.sum(o.bytes)).where(o.trace_id == 1, o.socket_n == socket_n, counted_ns < until_ns).group_by(o.kind)
+    ).all()
+    by_direction = {"send": 0, "receive": 0, "connect": 0}
+    for kind, count in rows:
+        by_direction[direction_of(_word(OPERATION_KINDS, kind))] += count
+    return by_direction["send"], by_direction["receive"]
 
 
 def _bytes_by_buckets(db: Connection, socket_n: int, from_ns: int, to_ns: int, level: int) -> list[BytesPoint]:

@@ -11,7 +11,7 @@ from collector import words
 from collector.model.buckets import LEVELS, PAGE, Buckets, Cascade, finest
 from collector.model.rows import Rows, rows_of
 from collector.model.spool import STRETCH, TimeSpool
-from collector.store.tables import operation, socket
+from collector.store.tables import FEW_OPERATIONS, operation, socket
 
 __all__ = ["columns_of", "socket_rollups"]
 
@@ -37,10 +37,13 @@ _POINT = np.dtype(
 _SCOPES = ("trace", "process", "socket")
 
 
-def socket_rollups(connection: Connection, *, first_ns: int, stretch: int = STRETCH) -> Iterator[Rows]:
+def socket_rollups(connection: Connection, *, first_ns: int, few: int = FEW_OPERATIONS, stretch: int = STRETCH) -> Iterator[Rows]:
     """Rows of `socket_rollup`, in pieces.
 
-    `first_ns` is the trace's first moment, `stretch` how many points are in memory at once, about.
+    Args:
+        first_ns: the trace's first moment.
+        few: sockets with at most so many operations get no buckets of their own.
+        stretch: how many points are in memory at once, about.
 
     An operation is in flight in [posted, ended); of unknown start, from the trace's first moment on, if its socket is that old.
     """
@@ -48,8 +51,11 @@ def socket_rollups(connection: Connection, *, first_ns: int, stretch: int = STRE
         connection.execute(select(func.max(column))).scalar() or 0 for column in (socket.c.n, socket.c.process_n)
     )
     with TimeSpool(_POINT, border=LEVELS[0], stretch=stretch) as spool:
+        operations = np.zeros(highest_socket + 1, dtype=np.int64)
         for column in columns_of(connection, _operations(first_ns), _CHUNK):
+            operations += np.bincount(column["socket_n"], minlength=operations.size)
             _spool_operations(spool, column)
+        has_many = operations > few
         for column in columns_of(connection, _sockets(), _CHUNK):
             _spool_sockets(spool, column)
         cascades = {scope: Cascade() for scope in _SCOPES}
@@ -58,12 +64,16 @@ def socket_rollups(connection: Connection, *, first_ns: int, stretch: int = STRE
             for scope, size in zip(_SCOPES, (1, highest_process + 1, highest_socket + 1), strict=True)
         }
         for points, until in spool.stretches():
+            times, deltas = points["t"], points["delta"].astype(np.int64)[:, np.newaxis]
+            sums = np.column_stack([points[name].astype(np.int64) for name in _SUMS])
+            numbers = {
+                "trace": np.zeros(points.size, dtype=np.int64),
+                "process": points["process"].astype(np.int64),
+                "socket": np.where(has_many[points["socket"]], points["socket"].astype(np.int64), -1),
+            }
             for scope, cascade in cascades.items():
-                numbers = points[scope] if scope != "trace" else np.zeros(points.size, dtype=np.int64)
-                mine, numbers = (points, numbers) if scope != "process" else (points[numbers >= 0], numbers[numbers >= 0])
-                deltas = mine["delta"].astype(np.int64)[:, np.newaxis]
-                sums = np.column_stack([mine[name].astype(np.int64) for name in _SUMS])
-                fine = finest(numbers.astype(np.int64), mine["t"], mine["t"], sums, deltas, carried[scope])
+                mine = np.flatnonzero(numbers[scope] >= 0)
+                fine = finest(numbers[scope][mine], times[mine], times[mine], sums[mine], deltas[mine], carried[scope])
                 yield from _rows(scope, cascade.advance(fine, until))
         for scope, cascade in cascades.items():
             yield from _rows(scope, cascade.finish())

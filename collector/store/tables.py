@@ -20,10 +20,13 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = ["CATALOG", "CATALOG_VERSION", "ROW_COLUMNS", "TRACE", "TRACE_VERSION"]
+__all__ = ["CATALOG", "CATALOG_VERSION", "FEW_OPERATIONS", "ROW_COLUMNS", "TRACE", "TRACE_VERSION"]
 
 CATALOG_VERSION = "c0001"
 TRACE_VERSION = "t0001"
+
+FEW_OPERATIONS = 800
+"""Sockets with at most so many operations have no roll-ups of their own: reading their operations costs a page no more than its buckets."""
 
 NAMING = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(referred_table_name)s", "pk": "pk_%(table_name)s"}
 
@@ -599,7 +602,7 @@ socket_rollup = _trace_table(
     _number("in_flight_min", "fewest operations in flight at any time in the bucket, its start included"),
     _number("in_flight_max", "most operations in flight at any time in the bucket, its start included"),
     key=("scope", "scope_n", "level", "bucket"),
-    comment="Socket activity in sparse buckets.",
+    comment=f"Socket activity in sparse buckets; of single sockets where there are more than {FEW_OPERATIONS} operations.",
 )
 
 # ---------------------------------------------------------------------------------------------------- heap
