@@ -14,7 +14,7 @@ from app.charts.memory import Area, Cut, memory_figure
 from app.charts.socket_timeline import socket_timeline_figure
 from app.format import Address, Status
 from app.queries.activity import MAX_BUCKETS, Activity, ActivityPoint, HeapPoint
-from app.queries.heap_pages import GaugePoint
+from app.queries.heap_gauges import GaugePoint
 from app.queries.heap_timeline import HeapBucket, HeapStep, HeapTimeline
 from app.queries.socket_moments import Moment
 from app.queries.socket_page import Phase

@@ -5,7 +5,7 @@ from typing import Any
 
 from app import format as fmt
 from app.charts.figure import COLOURS, Figure, Row, TimeAxis, bytes_axis, layout, plain, taint_trace
-from app.queries.heap_pages import GaugePoint
+from app.queries.heap_gauges import GaugePoint
 from app.queries.heap_timeline import HeapBucket, HeapTimeline
 
 __all__ = ["ProcessLine", "heap_overview_figure", "heap_timeline_figure"]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, or_, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, parse_text, parse_time
@@ -59,7 +59,15 @@ def _of_heap(link: HeapLink) -> ColumnElement[bool]:
     is_it = _heap.c.handle == fmt.stored_address(link.handle)
     if link.ns is None:
         return is_it
-    return and_(is_it, _heap.c.first_ns <= link.ns, or_(_heap.c.destroyed_ns.is_(None), _heap.c.destroyed_ns >= link.ns))
+    later = _heap.alias("later_life")  # a life whose destruction was lost ends where the next one begins
+    is_over = exists().where(
+        later.c.trace_id == _heap.c.trace_id,
+        later.c.process_n == _heap.c.process_n,
+        later.c.handle == _heap.c.handle,
+        later.c.n > _heap.c.n,
+        later.c.first_ns <= link.ns,
+    )
+    return and_(is_it, _heap.c.first_ns <= link.ns, or_(_heap.c.destroyed_ns.is_(None), _heap.c.destroyed_ns >= link.ns), ~is_over)
 
 
 def _live_at(ns: int) -> ColumnElement[bool]:

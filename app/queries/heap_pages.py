@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, or_, select
+from sqlalchemy import Connection, and_, case, func, or_, select
 
 from app import format as fmt
 from app.format import Address
@@ -13,16 +13,14 @@ from app.queries.who import process_columns, process_ref, process_table
 from collector.store.tables import TRACE
 
 __all__ = [
+    "NORMAL_ANOMALY",
     "AnomalyRow",
     "CounterRow",
-    "GaugePoint",
     "HeapProcessRow",
     "HeapRow",
     "find_heap",
     "heap_anomalies",
     "heap_counters",
-    "heap_gauges",
-    "heap_marks",
     "heap_processes",
     "heaps_of",
 ]
@@ -30,13 +28,11 @@ __all__ = [
 _counter = TRACE.tables["heap_counter"]
 _rollup = TRACE.tables["heap_rollup"]
 _heap = TRACE.tables["heap"]
-_gauge = TRACE.tables["heap_gauge"]
 _anomaly = TRACE.tables["heap_anomaly"]
 _allocation = TRACE.tables["allocation"]
 
 MAX_PROCESSES = 500
 MAX_ROWS = 200
-MAX_GAUGES = 1_000
 
 _COARSEST = 36
 
@@ -121,18 +117,8 @@ class AnomalyRow:
     stack: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class GaugePoint:
-    """Sizes of a heap as the allocator reports them."""
-
-    t_ns: int
-    what: str
-    committed: int | None
-    reserved: int | None
-    free_space: int | None
-    allocated: int | None
-
-
+NORMAL_ANOMALY = "free_unknown"
+_PROGRAM_ERRORS = ("double_free", "free_wrong_heap", "free_never_allocated", "free_after_destroy")
 _ERRORS = ("double_frees", "wrong_heap_frees")
 
 
@@ -245,9 +231,16 @@ def heap_counters(db: Connection, process_n: int) -> list[CounterRow]:
     return [CounterRow(row.name, row.value) for row in rows]
 
 
-def heap_anomalies(db: Connection, process_n: int, process: str, from_ns: int, to_ns: int) -> tuple[list[AnomalyRow], bool]:
-    """Records of a process in a range that did not fit, and whether there are more."""
+def heap_anomalies(db: Connection, process_n: int, process: str, from_ns: int, to_ns: int) -> tuple[list[AnomalyRow], dict[str, int]]:
+    """Records of a process in a range that did not fit, at most MAX_ROWS, and how many there are of each kind.
+
+    Errors of the program come first, then what lost records explain, each in time order. Frees of blocks from before the trace are
+    normal and only counted.
+    """
     a, b, h = _anomaly.c, _allocation, _heap
+    mine = (a.trace_id == 1, a.process_n == process_n, a.t_ns >= from_ns, a.t_ns <= to_ns)
+    kinds = db.execute(select(a.kind, func.count().label("times")).where(*mine).group_by(a.kind).order_by(func.count().desc(), a.kind))
+    numbers = {row.kind: row.times for row in kinds}
     rows = db.execute(
         select(a.t_ns, a.kind, a.heap, a.address, a.tid, stack_hash(a.stack_ref).label("stack"), h.c.handle, b.c.address.label("block"))
         .add_columns(b.c.start_ns, b.c.first_ns)
@@ -256,9 +249,9 @@ def heap_anomalies(db: Connection, process_n: int, process: str, from_ns: int, t
                 h, and_(h.c.trace_id == 1, h.c.n == b.c.heap_n)
             )
         )
-        .where(a.trace_id == 1, a.process_n == process_n, a.t_ns >= from_ns, a.t_ns <= to_ns)
-        .order_by(a.t_ns, a.n)
-        .limit(MAX_ROWS + 1)
+        .where(*mine, a.kind != NORMAL_ANOMALY)
+        .order_by(case((a.kind.in_(_PROGRAM_ERRORS), 0), else_=1), a.t_ns, a.n)
+        .limit(MAX_ROWS)
     ).all()
     return [
         AnomalyRow(
@@ -271,28 +264,5 @@ def heap_anomalies(db: Connection, process_n: int, process: str, from_ns: int, t
             tid=row.tid,
             stack=row.stack,
         )
-        for row in rows[:MAX_ROWS]
-    ], len(rows) > MAX_ROWS
-
-
-def heap_gauges(db: Connection, heap_n: int, from_ns: int, to_ns: int) -> list[GaugePoint]:
-    """What the allocator reported about a heap in a range, and the last report before it; at most MAX_GAUGES."""
-    g = _gauge.c
-    columns = (g.t_ns, g.what, g.committed, g.reserved, g.free_space, g.allocated)
-    sized = or_(g.committed.is_not(None), g.reserved.is_not(None), g.allocated.is_not(None))
-    mine = (g.trace_id == 1, g.heap_n == heap_n, sized)
-    before = db.execute(select(*columns).where(*mine, g.t_ns < from_ns).order_by(g.t_ns.desc()).limit(1)).all()
-    inside = db.execute(select(*columns).where(*mine, g.t_ns >= from_ns, g.t_ns <= to_ns).order_by(g.t_ns, g.n).limit(MAX_GAUGES)).all()
-    return [GaugePoint(*row) for row in [*before, *inside]]
-
-
-def heap_marks(db: Connection, heap_n: int, from_ns: int, to_ns: int) -> list[tuple[int, str]]:
-    """Locks, validations and walks of a heap in a range; at most MAX_GAUGES."""
-    g = _gauge.c
-    rows = db.execute(
-        select(g.t_ns, g.what)
-        .where(g.trace_id == 1, g.heap_n == heap_n, g.committed.is_(None), g.reserved.is_(None), g.t_ns >= from_ns, g.t_ns <= to_ns)
-        .order_by(g.t_ns, g.n)
-        .limit(MAX_GAUGES)
-    )
-    return [(row.t_ns, row.what) for row in rows]
+        for row in rows
+    ], numbers

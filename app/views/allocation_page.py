@@ -15,7 +15,7 @@ from app.page import Crumb, Page
 from app.queries import allocation_page as queries
 from app.queries.processes import ProcessRow
 from app.render import render
-from app.views.heap import found_process
+from app.views.heap_subject import found_process
 
 __all__ = ["AllocationPage", "router"]
 

@@ -10,27 +10,28 @@ from app import format as fmt
 from app.charts.figure import Figure
 from app.charts.heap_timeline import heap_overview_figure, heap_timeline_figure
 from app.deps import OpenTrace, ReadTrace
-from app.errors import NotFound
 from app.format import bytes_text, plural
-from app.links import parse_heap, parse_process
 from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
 from app.queries import heap_pages as queries
 from app.queries import heap_window as windows
+from app.queries.heap_gauges import heap_gauges, heap_marks
 from app.queries.heap_timeline import HeapScope, HeapTimeline, heap_timeline, live_at_end
-from app.queries.processes import ProcessRow, find_process, nearest_processes
+from app.queries.processes import ProcessRow
 from app.render import render
 from app.views.heap_fill import FillPart, fill_part, fill_table
+from app.views.heap_subject import found_heap, found_process
 from app.views.lists import Empty, why_empty
-from app.views.ranges import RangePart, asked_range, range_part, taints, whole_trace
+from app.views.ranges import RangePart, asked_range, half_open, range_part, taints, whole_trace
 from collector.errors import StoreSlow
 
-__all__ = ["HeapPage", "HeapProcessPage", "HeapsPage", "WindowPart", "found_process", "router"]
+__all__ = ["HeapPage", "HeapProcessPage", "HeapsPage", "WindowPart", "router"]
 
 router = APIRouter()
 
 STACKS_SHOWN = 25
 LINES_SHOWN = 8
+MARKS_SHOWN = 100
 MAX_BLOCKS = 1_500_000
 """Blocks of a range up to which its classes are counted; beyond, the page asks for a narrower range."""
 
@@ -113,6 +114,7 @@ class HeapScopePage(Page):
     window: WindowPart
     live_bytes: int
     live_blocks: int
+    ways: tuple[Crumb, ...] = field(metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +127,7 @@ class HeapProcessPage(HeapScopePage):
     fills: Listing
     counters: Listing
     anomalies: Listing
-    more_anomalies: bool
-    flame_href: str = field(metadata={"json": False})
-    growth_href: str = field(metadata={"json": False})
-    compare_href: str = field(metadata={"json": False})
+    anomaly_numbers: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +137,7 @@ class HeapPage(HeapScopePage):
     heap: queries.HeapRow
     fill: FillPart
     marks: tuple[tuple[int, str], ...]
+    marks_number: int
 
 
 @router.get("/t/{trace_key}/heap", name="heap", summary="Processes with heap", response_class=HTMLResponse)
@@ -177,11 +177,10 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
     path = trace.urls("heap_process", trace_key=trace.key, process=row.process)
     counters = queries.heap_counters(trace.db, n)
     by_name = {counter.name: counter.value for counter in counters}
-    anomalies, more = queries.heap_anomalies(trace.db, n, row.process, *shown)
+    anomalies, anomaly_numbers = queries.heap_anomalies(trace.db, n, row.process, *shown)
     timeline = heap_timeline(trace.db, scope, *shown)
     live = live_at_end(trace.db, scope)
     heaps = queries.heaps_of(trace.db, n, row.process)
-    moments = {"a": str(shown[0]), "b": str(shown[1])}
     page = HeapProcessPage(
         title=f"Heap of {row.name}",
         sentence=_sentence(live, by_name.get("peak_bytes"), by_name.get("peak_ns")),
@@ -194,7 +193,7 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
         chart=heap_timeline_figure(timeline, losses=taints(trace)),
         chart_href=trace.urls("heap_process_timeline", trace_key=trace.key, process=row.process),
         chart_words=_chart_words(f"process {row.name}", shown),
-        window=_window(trace, scope, timeline, path),
+        window=_window(trace, scope, timeline, half_open(shown, whole), path),
         live_bytes=live[0],
         live_blocks=live[1],
         peak_bytes=by_name.get("peak_bytes"),
@@ -203,10 +202,8 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
         fills=fill_table(trace, heaps, n, shown, path),
         counters=plain_listing("counters", path, COUNTER_COLUMNS, [one for one in counters if not one.name.startswith("peak")]),
         anomalies=plain_listing("anomalies", path, ANOMALY_COLUMNS, anomalies),
-        more_anomalies=more,
-        flame_href=trace.urls("heap_flame", {} if shown == whole else _as_query(shown), trace_key=trace.key, process=row.process),
-        growth_href=trace.urls("heap_growth", {} if shown == whole else _as_query(shown), trace_key=trace.key, process=row.process),
-        compare_href=trace.urls("heap_compare", {} if shown == whole else moments, trace_key=trace.key, process=row.process),
+        anomaly_numbers=anomaly_numbers,
+        ways=_ways(trace, row, None, shown, whole),
     )
     return render(request, "heap_process.html", page)
 
@@ -223,12 +220,13 @@ def heap_process_timeline(request: Request, trace: ReadTrace, process: str) -> R
 def one_heap(request: Request, trace: ReadTrace, process: str, heap: str) -> Response:
     """One life of a heap handle, `0xHEAP@NS`: its live bytes beside what the allocator committed and reserved for it."""
     n, row = found_process(trace, process)
-    found = _found_heap(trace, n, row, heap)
+    found = found_heap(trace, n, row, heap)
     scope = HeapScope("heap", found.n, n)
     whole = whole_trace(trace)
     shown = asked_range(request, whole)
     path = trace.urls("one_heap", trace_key=trace.key, process=row.process, heap=found.heap)
     timeline = heap_timeline(trace.db, scope, *shown)
+    marks = heap_marks(trace.db, found.n, *shown, limit=MARKS_SHOWN)
     page = HeapPage(
         title=f"Heap {found.handle} of {row.name}",
         sentence=_heap_sentence(found),
@@ -241,15 +239,17 @@ def one_heap(request: Request, trace: ReadTrace, process: str, heap: str) -> Res
         canonical=path,
         process=row,
         range=range_part(path, request.query_params, shown, whole),
-        chart=heap_timeline_figure(timeline, queries.heap_gauges(trace.db, found.n, *shown), taints(trace)),
+        chart=heap_timeline_figure(timeline, heap_gauges(trace.db, found.n, *shown), taints(trace)),
         chart_href=trace.urls("one_heap_timeline", trace_key=trace.key, process=row.process, heap=found.heap),
         chart_words=_chart_words(f"heap {found.handle}", shown),
-        window=_window(trace, scope, timeline, path),
+        window=_window(trace, scope, timeline, half_open(shown, whole), path),
         live_bytes=found.live_bytes,
         live_blocks=found.live_blocks,
+        ways=_ways(trace, row, found, shown, whole),
         heap=found,
         fill=fill_part(trace, found, n, shown, path),
-        marks=tuple(queries.heap_marks(trace.db, found.n, *shown)),
+        marks=tuple(marks[0]),
+        marks_number=marks[1],
     )
     return render(request, "heap.html", page)
 
@@ -258,36 +258,34 @@ def one_heap(request: Request, trace: ReadTrace, process: str, heap: str) -> Res
 def one_heap_timeline(request: Request, trace: ReadTrace, process: str, heap: str) -> Response:
     """The figure of one heap between `from` and `to` (nanoseconds), of bounded size; always JSON."""
     n, row = found_process(trace, process)
-    found = _found_heap(trace, n, row, heap)
+    found = found_heap(trace, n, row, heap)
     shown = asked_range(request, whole_trace(trace))
     timeline = heap_timeline(trace.db, HeapScope("heap", found.n, n), *shown)
-    return _figure_answer(heap_timeline_figure(timeline, queries.heap_gauges(trace.db, found.n, *shown), taints(trace)), shown)
+    return _figure_answer(heap_timeline_figure(timeline, heap_gauges(trace.db, found.n, *shown), taints(trace)), shown)
 
 
-def found_process(trace: OpenTrace, text: str) -> tuple[int, ProcessRow]:
-    """The process of a link, with its number. Raises NotFound with the nearest."""
-    link = parse_process(text)
-    found = find_process(trace.db, link)
-    if found is None:
-        near = nearest_processes(trace.db, link)
-        ways = tuple(
-            Crumb(f"{row.name} ({row.process})", trace.urls("heap_process", trace_key=trace.key, process=row.process)) for row in near
-        )
-        everything = (Crumb("all traced heaps", trace.urls("heap", trace_key=trace.key)),)
-        raise NotFound(f"No process {text} is in this trace." + (" The nearest by time:" if ways else ""), ways=ways or everything)
-    return found
+def _ways(
+    trace: OpenTrace, process: ProcessRow, heap: queries.HeapRow | None, shown: tuple[int, int], whole: tuple[int, int]
+) -> tuple[Crumb, ...]:
+    """The other pages of the same process or heap, in the same range."""
+    own = {} if heap is None else {"heap": heap.heap}
+    in_range = {} if shown == whole else {"from": str(shown[0]), "to": str(shown[1])}
+    moments = {} if shown == whole else {"a": str(shown[0]), "b": str(shown[1])}
 
+    def to(name: str, query: dict[str, str]) -> str:
+        return trace.urls(name, own | query, trace_key=trace.key, process=process.process)
 
-def _found_heap(trace: OpenTrace, process_n: int, process: ProcessRow, text: str) -> queries.HeapRow:
-    found = queries.find_heap(trace.db, process_n, process.process, parse_heap(text))
-    if found is None:
-        way = Crumb(f"the heaps of {process.name}", trace.urls("heap_process", trace_key=trace.key, process=process.process))
-        raise NotFound(f"Process {process.name} has no heap {text} in this trace.", ways=(way,))
-    return found
-
-
-def _as_query(shown: tuple[int, int]) -> dict[str, str]:
-    return {"from": str(shown[0]), "to": str(shown[1])}
+    of_process = {"process": process.process}
+    found = [] if heap else [Crumb("The process", trace.urls("process", trace_key=trace.key, process=process.process))]
+    found += [
+        Crumb("What it holds in this range, by calls", to("heap_flame", in_range)),
+        Crumb("What grows steadily in this range", to("heap_growth", in_range)),
+        Crumb("Two moments against each other", to("heap_compare", moments)),
+    ]
+    if heap is None:
+        found.append(Crumb("All its stacks that hold memory", trace.urls("stacks", of_process, trace_key=trace.key)))
+    found.append(Crumb("All its allocations", trace.urls("allocations", of_process | own, trace_key=trace.key)))
+    return tuple(found)
 
 
 def _figure_answer(figure: Figure, shown: tuple[int, int]) -> Response:
@@ -321,16 +319,15 @@ def _chart_words(what: str, shown: tuple[int, int]) -> str:
     )
 
 
-def _window(trace: OpenTrace, scope: HeapScope, timeline: HeapTimeline, path: str) -> WindowPart:
+def _window(trace: OpenTrace, scope: HeapScope, timeline: HeapTimeline, window: tuple[int, int], path: str) -> WindowPart:
     """The tables of a window [from, to); a window with too many blocks is answered with what to do."""
-    t0, t1 = timeline.from_ns, timeline.to_ns
     blocks = sum(bucket.allocs for bucket in timeline.buckets)
     if blocks > MAX_BLOCKS:
         return WindowPart(
             too_many=f"{plural(blocks, 'block')} began in this range; up to {plural(MAX_BLOCKS, 'block')} are sorted into classes."
         )
     try:
-        found = windows.heap_window(trace.db, scope, t0, t1, stacks=STACKS_SHOWN)
+        found = windows.heap_window(trace.db, scope, *window, stacks=STACKS_SHOWN)
         return WindowPart(
             classes=found.classes,
             stacks=plain_listing("stacks", path, STACK_COLUMNS, found.stacks),

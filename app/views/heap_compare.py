@@ -11,11 +11,10 @@ from app.format import bytes_text, count, plural, time
 from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
 from app.queries import heap_compare as queries
-from app.queries.heap_timeline import HeapScope
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
-from app.views.heap import found_process
+from app.views.heap_subject import HeapForm, HeapSubject, asked_subject
 from app.views.ranges import asked_moment, whole_trace
 from collector.errors import StoreSlow
 
@@ -47,6 +46,7 @@ class ComparePage(Page):
     """Two moments of the heap of one process. `too_slow` is set where the comparison would take too long."""
 
     process: ProcessRow
+    heap: str | None
     a_ns: int
     b_ns: int
     bytes_a: int
@@ -60,6 +60,7 @@ class ComparePage(Page):
     sizes: tuple[queries.ClassChange, ...]
     ages: tuple[queries.ClassChange, ...]
     too_slow: bool
+    heap_form: HeapForm = field(metadata={"json": False})
     offers: tuple[Crumb, ...] = field(metadata={"json": False})
     ways: tuple[Crumb, ...] = field(metadata={"json": False})
 
@@ -69,29 +70,33 @@ _NOTHING = queries.Comparison(0, 0, 0, 0, dict.fromkeys(queries.CHANGES, 0), (),
 
 @router.get("/t/{trace_key}/heap/{process}/compare", name="heap_compare", summary="The heap at two times", response_class=HTMLResponse)
 def heap_compare(request: Request, trace: ReadTrace, process: str) -> Response:
-    """What a process holds at time `b` against time `a`: by stack, by size, by age, by module. Without them: the trace's middle and end."""
-    n, row = found_process(trace, process)
+    """What a process holds at time `b` against time `a`: by stack, by size, by age, by module. Without them: the trace's middle and end.
+
+    `heap` names one heap.
+    """
+    subject = asked_subject(request, trace, process)
+    row = subject.process
     start, end = whole_trace(trace)
     a, b = asked_moment(request, "a"), asked_moment(request, "b")
     a, b = (start + end) // 2 if a is None else a, end if b is None else b
     if a >= b:
         raise BadRequest(f"a={a} is not before b={b}: A is the earlier moment.")
     try:
-        found, too_slow = queries.compare(trace.db, HeapScope("process", n, n), a, b, stacks=STACKS_SHOWN), False
+        found, too_slow = queries.compare(trace.db, subject.scope, a, b, stacks=STACKS_SHOWN), False
     except StoreSlow:
         found, too_slow = _NOTHING, True
     path = trace.urls("heap_compare", trace_key=trace.key, process=row.process)
-    heap_path = trace.urls("heap_process", trace_key=trace.key, process=row.process)
     flame = trace.urls("heap_flame", trace_key=trace.key, process=row.process)
     in_range = {"from": str(a), "to": str(b)}
     page = ComparePage(
-        title=f"Heap of {row.name}: what changed",
+        title=f"{'' if subject.heap else 'Heap of '}{subject.name}: what changed",
         sentence="" if too_slow else _sentence(found, a, b),
         trace=trace.head,
-        crumbs=trace.crumbs(Crumb("heap", trace.urls("heap", trace_key=trace.key)), Crumb(row.name, heap_path)),
+        crumbs=trace.crumbs(*subject.crumbs),
         section="heap",
         canonical=path,
         process=row,
+        heap=subject.query.get("heap"),
         a_ns=a,
         b_ns=b,
         bytes_a=found.bytes_a,
@@ -105,12 +110,13 @@ def heap_compare(request: Request, trace: ReadTrace, process: str) -> Response:
         sizes=found.sizes,
         ages=found.ages,
         too_slow=too_slow,
-        offers=_offers(path, start, end),
+        heap_form=subject.form,
+        offers=_offers(path, subject, start, end),
         ways=(
-            Crumb("allocated between and still held, by calls", with_query(flame, in_range)),
-            Crumb("all held at B, by calls", with_query(flame, {"at": str(b)})),
-            Crumb("the heap timeline between", with_query(heap_path, in_range)),
-            Crumb("what grows steadily", trace.urls("heap_growth", trace_key=trace.key, process=row.process)),
+            Crumb("allocated between and still held, by calls", subject.href(flame, in_range)),
+            Crumb("all held at B, by calls", subject.href(flame, {"at": str(b)})),
+            Crumb("the heap timeline between", with_query(subject.path, in_range)),
+            Crumb("what grows steadily", subject.href(trace.urls("heap_growth", trace_key=trace.key, process=row.process), {})),
         ),
     )
     return render(request, "heap_compare.html", page)
@@ -131,8 +137,8 @@ def _sentence(found: queries.Comparison, a: int, b: int) -> str:
     return f"{change}: {first} at A, {second} at B. Still held is not leaked: caches and singletons are held too."
 
 
-def _offers(path: str, start: int, end: int) -> tuple[Crumb, ...]:
+def _offers(path: str, subject: HeapSubject, start: int, end: int) -> tuple[Crumb, ...]:
     """The trace's start, middle and end against each other."""
     middle = (start + end) // 2
     pairs = (("start → middle", start, middle), ("middle → end", middle, end), ("start → end", start, end))
-    return tuple(Crumb(words, with_query(path, {"a": str(a), "b": str(b)})) for words, a, b in pairs if a < b)
+    return tuple(Crumb(words, subject.href(path, {"a": str(a), "b": str(b)})) for words, a, b in pairs if a < b)

@@ -14,12 +14,13 @@ from app.format import bytes_text, plural, time
 from app.page import Crumb, Page
 from app.queries import heap_flame as queries
 from app.queries.heap_flame import DEEPER, MAX_DEPTH, OTHERS, CallNode
-from app.queries.heap_timeline import HeapScope, heap_timeline
+from app.queries.heap_timeline import heap_timeline
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
-from app.views.heap import MAX_BLOCKS, found_process
-from app.views.ranges import RangePart, asked_moment, asked_range, range_part, whole_trace
+from app.views.heap import MAX_BLOCKS
+from app.views.heap_subject import HeapForm, HeapSubject, asked_subject
+from app.views.ranges import RangePart, asked_moment, asked_range, half_open, range_part, whole_trace
 from collector.errors import StoreSlow
 
 __all__ = ["FlamePage", "TreeRow", "router"]
@@ -55,6 +56,7 @@ class FlamePage(Page):
     """What a process holds or allocated, by calls. `at_ns` is set when it is about one moment, not a range."""
 
     process: ProcessRow
+    heap: str | None
     measure: str
     what: str
     at_ns: int | None
@@ -66,6 +68,7 @@ class FlamePage(Page):
     facts: tuple[str, ...]
     range: RangePart = field(metadata={"json": False})
     kept: Mapping[str, str] = field(metadata={"json": False})
+    heap_form: HeapForm = field(metadata={"json": False})
     chart: Figure | None = field(metadata={"json": False})
     chart_words: str = field(metadata={"json": False})
     ways: tuple[Crumb, ...] = field(metadata={"json": False})
@@ -79,34 +82,39 @@ class _Asked:
     what: str
     at: int | None
     shown: tuple[int, int]
+    window: tuple[int, int]
+    """The range as [t0, t1)."""
 
 
 @router.get("/t/{trace_key}/heap/{process}/flame", name="heap_flame", summary="What a process holds, by calls", response_class=HTMLResponse)
 def heap_flame(request: Request, trace: ReadTrace, process: str) -> Response:
     """A tree of calls with what they hold. `what` is `held` (allocated between `from` and `to`, still held at `to`) or `allocated`
-    (freed since or not); `at` asks for all that is held at a moment instead. `measure` is `bytes` or `count`."""
-    n, row = found_process(trace, process)
+    (freed since or not); `at` asks for all that is held at a moment instead. `measure` is `bytes` or `count`, `heap` names one heap."""
+    subject = asked_subject(request, trace, process)
+    row = subject.process
     whole = whole_trace(trace)
+    shown = asked_range(request, whole)
     asked = _Asked(
         _one_of(request, "measure", ("bytes", "count")),
         _one_of(request, "what", ("held", "allocated")),
         asked_moment(request, "at"),
-        asked_range(request, whole),
+        shown,
+        half_open(shown, whole),
     )
     path = trace.urls("heap_flame", trace_key=trace.key, process=row.process)
-    root, too_many = _tree(trace, HeapScope("process", n, n), asked)
+    root, too_many = _tree(trace, subject, asked)
     by = "bytes" if asked.measure == "bytes" else "blocks"
-    rows = _rows(trace, root, by, row, asked)
+    rows = _rows(trace, root, by, subject, asked)
     kept = {key: value for key, value in request.query_params.items() if key != "at"}
-    heap_path = trace.urls("heap_process", trace_key=trace.key, process=row.process)
     page = FlamePage(
-        title=f"What {row.name} {'allocated' if asked.what == 'allocated' and asked.at is None else 'holds'}, by calls",
+        title=f"What {subject.name} {'allocated' if asked.what == 'allocated' and asked.at is None else 'holds'}, by calls",
         sentence=_sentence(root, asked),
         trace=trace.head,
-        crumbs=trace.crumbs(Crumb("heap", trace.urls("heap", trace_key=trace.key)), Crumb(row.name, heap_path)),
+        crumbs=trace.crumbs(*subject.crumbs),
         section="heap",
         canonical=path,
         process=row,
+        heap=subject.query.get("heap"),
         measure=asked.measure,
         what=asked.what,
         at_ns=asked.at,
@@ -118,9 +126,10 @@ def heap_flame(request: Request, trace: ReadTrace, process: str) -> Response:
         facts=_facts(root),
         range=range_part(path, kept, asked.shown, whole),
         kept=kept,
+        heap_form=subject.form,
         chart=icicle_figure(root, by=by) if root.blocks else None,
         chart_words="Memory by calls, callers above; the table below says the same.",
-        ways=_ways(path, heap_path, asked, whole),
+        ways=_ways(path, subject, asked, whole),
     )
     return render(request, "heap_flame.html", page)
 
@@ -132,8 +141,9 @@ def _one_of(request: Request, key: str, words: tuple[str, ...]) -> str:
     return text
 
 
-def _tree(trace: OpenTrace, scope: HeapScope, asked: _Asked) -> tuple[CallNode, str]:
+def _tree(trace: OpenTrace, subject: HeapSubject, asked: _Asked) -> tuple[CallNode, str]:
     """The tree, or an empty one and why."""
+    scope = subject.scope
     try:
         if asked.at is not None:
             return queries.held_tree(trace.db, scope, asked.at), ""
@@ -142,8 +152,8 @@ def _tree(trace: OpenTrace, scope: HeapScope, asked: _Asked) -> tuple[CallNode, 
             most = f"up to {plural(MAX_BLOCKS, 'block')} are sorted by their calls"
             return CallNode("all"), f"{plural(blocks, 'block')} began in this range; {most}. Choose a narrower range, or one moment."
         if asked.what == "allocated":
-            return queries.allocated_tree(trace.db, scope, *asked.shown), ""
-        return queries.call_tree(trace.db, scope, *asked.shown), ""
+            return queries.allocated_tree(trace.db, scope, *asked.window), ""
+        return queries.call_tree(trace.db, scope, *asked.window), ""
     except StoreSlow:
         return CallNode("all"), "Sorting the blocks by their calls takes too long. Choose a narrower range."
 
@@ -174,7 +184,7 @@ def _facts(root: CallNode) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _ways(path: str, heap_path: str, asked: _Asked, whole: tuple[int, int]) -> tuple[Crumb, ...]:
+def _ways(path: str, subject: HeapSubject, asked: _Asked, whole: tuple[int, int]) -> tuple[Crumb, ...]:
     """The other views of the same."""
     in_range = {} if asked.shown == whole else {"from": str(asked.shown[0]), "to": str(asked.shown[1])}
     moment = {} if asked.at is None else {"at": str(asked.at)}
@@ -182,20 +192,20 @@ def _ways(path: str, heap_path: str, asked: _Asked, whole: tuple[int, int]) -> t
     measure = {"measure": asked.measure} if asked.measure != "bytes" else {}
     found = []
     if asked.measure == "bytes":
-        found.append(Crumb("by number of blocks", with_query(path, in_range | moment | what | {"measure": "count"})))
+        found.append(Crumb("by number of blocks", subject.href(path, in_range | moment | what | {"measure": "count"})))
     else:
-        found.append(Crumb("by bytes", with_query(path, in_range | moment | what)))
+        found.append(Crumb("by bytes", subject.href(path, in_range | moment | what)))
     if asked.at is not None or asked.what != "held":
-        found.append(Crumb("allocated in the range and still held", with_query(path, in_range | measure)))
+        found.append(Crumb("allocated in the range and still held", subject.href(path, in_range | measure)))
     if asked.at is not None or asked.what != "allocated":
-        found.append(Crumb("all that was allocated in the range", with_query(path, in_range | measure | {"what": "allocated"})))
+        found.append(Crumb("all that was allocated in the range", subject.href(path, in_range | measure | {"what": "allocated"})))
     if asked.at is None:
-        found.append(Crumb("all that is held at its end", with_query(path, in_range | measure | {"at": str(asked.shown[1])})))
-    found.append(Crumb("the heap timeline of the range", with_query(heap_path, in_range)))
+        found.append(Crumb("all that is held at its end", subject.href(path, in_range | measure | {"at": str(asked.shown[1])})))
+    found.append(Crumb("the heap timeline of the range", with_query(subject.path, in_range)))
     return tuple(found)
 
 
-def _rows(trace: OpenTrace, root: CallNode, by: str, process: ProcessRow, asked: _Asked) -> tuple[TreeRow, ...]:
+def _rows(trace: OpenTrace, root: CallNode, by: str, subject: HeapSubject, asked: _Asked) -> tuple[TreeRow, ...]:
     """The tree from the top down, the biggest first; the biggest of all are those that the page shows."""
 
     def weight(node: CallNode) -> int:
@@ -205,12 +215,12 @@ def _rows(trace: OpenTrace, root: CallNode, by: str, process: ProcessRow, asked:
     biggest = sorted(range(len(nodes)), key=lambda i: (-weight(nodes[i][1]), nodes[i][0], i))[:ROWS_SHOWN]
     shown = set(biggest)
     hashes = queries.stack_hashes(trace.db, (node.stack for _, node in nodes))
-    narrowed = {"process": process.process}
+    narrowed = dict(subject.narrowed)
     if asked.at is not None:
         narrowed |= {"live_at": str(asked.at)}
     else:
         narrowed |= {"began_from": str(asked.shown[0])}
-        narrowed |= {"live_at" if asked.what == "held" else "began_to": str(asked.shown[1] - 1)}
+        narrowed |= {"live_at" if asked.what == "held" else "began_to": str(asked.window[1] - 1)}
     whole = max(weight(root), 1)
     rows = []
     for index, (depth, node) in enumerate(nodes):

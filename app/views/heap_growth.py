@@ -1,5 +1,6 @@
 """The page of stacks whose memory stays: candidates for a leak, with what speaks for and against it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Request
@@ -11,12 +12,13 @@ from app.filters import parse_duration
 from app.format import duration, plural, time
 from app.page import Crumb, Page
 from app.queries import heap_growth as queries
-from app.queries.heap_timeline import HeapScope, heap_timeline
+from app.queries.heap_timeline import heap_timeline
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
-from app.views.heap import MAX_BLOCKS, found_process
-from app.views.ranges import RangePart, asked_range, range_part, whole_trace
+from app.views.heap import MAX_BLOCKS
+from app.views.heap_subject import HeapForm, asked_subject
+from app.views.ranges import RangePart, asked_range, half_open, range_part, whole_trace
 
 __all__ = ["GrowthPage", "router"]
 
@@ -30,6 +32,7 @@ class GrowthPage(Page):
     """Stacks whose blocks of a range are held at the end of the trace. `selected` is the stack that the link is about."""
 
     process: ProcessRow
+    heap: str | None
     selected: str | None
     min_age_ns: int
     borders: tuple[int, ...]
@@ -39,6 +42,8 @@ class GrowthPage(Page):
     not_counted: str
     range: RangePart = field(metadata={"json": False})
     min_age: str = field(metadata={"json": False})
+    heap_form: HeapForm = field(metadata={"json": False})
+    narrowed: Mapping[str, str] = field(metadata={"json": False})
     ways: tuple[Crumb, ...] = field(metadata={"json": False})
 
 
@@ -46,20 +51,21 @@ class GrowthPage(Page):
 def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
     """Stacks whose blocks began between `from` and `to` and are held at the trace's end, those that rise in every quarter first.
 
-    `min_age` leaves out blocks that are younger at the end; `stack` marks one.
+    `min_age` leaves out blocks that are younger at the end; `stack` marks one; `heap` names one heap.
     """
-    n, row = found_process(trace, process)
+    subject = asked_subject(request, trace, process)
+    row, scope = subject.process, subject.scope
     whole = whole_trace(trace)
     shown = asked_range(request, whole)
+    window = half_open(shown, whole)
     typed = request.query_params.get("min_age", "").strip()
     min_age = _min_age(typed)
-    scope = HeapScope("process", n, n)
     blocks = sum(bucket.allocs for bucket in heap_timeline(trace.db, scope, *shown).buckets)
     selected = request.query_params.get("stack", "").strip().lower() or None
     found = queries.growth(
         trace.db,
         scope,
-        *shown,
+        *window,
         end_ns=whole[1],
         min_age_ns=min_age,
         limit=STACKS_SHOWN,
@@ -67,16 +73,16 @@ def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
         counts_freed=blocks <= MAX_BLOCKS,
     )
     path = trace.urls("heap_growth", trace_key=trace.key, process=row.process)
-    heap_path = trace.urls("heap_process", trace_key=trace.key, process=row.process)
     in_range = {} if shown == whole else {"from": str(shown[0]), "to": str(shown[1])}
     page = GrowthPage(
-        title=f"What grows in the heap of {row.name}",
+        title=f"What grows in {subject.name if subject.heap else 'the heap of ' + row.name}",
         sentence=_sentence(found, shown, min_age),
         trace=trace.head,
-        crumbs=trace.crumbs(Crumb("heap", trace.urls("heap", trace_key=trace.key)), Crumb(row.name, heap_path)),
+        crumbs=trace.crumbs(*subject.crumbs),
         section="heap",
         canonical=path,
         process=row,
+        heap=subject.query.get("heap"),
         selected=selected,
         min_age_ns=min_age,
         borders=found.borders,
@@ -86,13 +92,17 @@ def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
         not_counted="" if blocks <= MAX_BLOCKS else _not_counted(blocks),
         range=range_part(path, request.query_params, shown, whole),
         min_age=typed,
+        heap_form=subject.form,
+        narrowed={**subject.narrowed, "state": "live", "began_from": str(shown[0]), "began_to": str(window[1] - 1)},
         ways=(
-            Crumb("by calls", trace.urls("heap_flame", in_range, trace_key=trace.key, process=row.process)),
+            Crumb("by calls", subject.href(trace.urls("heap_flame", trace_key=trace.key, process=row.process), in_range)),
             Crumb(
                 "two moments against each other",
-                trace.urls("heap_compare", {"a": str(shown[0]), "b": str(shown[1])}, trace_key=trace.key, process=row.process),
+                subject.href(
+                    trace.urls("heap_compare", trace_key=trace.key, process=row.process), {"a": str(shown[0]), "b": str(shown[1])}
+                ),
             ),
-            Crumb("the heap timeline", with_query(heap_path, in_range)),
+            Crumb("the heap timeline", with_query(subject.path, in_range)),
         ),
     )
     return render(request, "heap_growth.html", page)

@@ -10,7 +10,7 @@ from app.errors import BadRequest
 from app.filters import parse_time
 from app.urls import with_query
 
-__all__ = ["RangePart", "asked_moment", "asked_range", "range_part", "taints", "whole_trace"]
+__all__ = ["RangePart", "asked_moment", "asked_range", "half_open", "range_part", "taints", "whole_trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,11 @@ def range_part(path: str, query: Mapping[str, str], shown: tuple[int, int], whol
         later_href=to(from_ns + width // 2, to_ns + width // 2),
         kept=kept,
     )
+
+
+def half_open(shown: tuple[int, int], whole: tuple[int, int]) -> tuple[int, int]:
+    """The window [t0, t1) of a range: up to the end of the trace its last record belongs to it."""
+    return shown[0], shown[1] + (shown[1] == whole[1])
 
 
 def taints(trace: OpenTrace) -> list[tuple[int | None, int | None, str]]:
