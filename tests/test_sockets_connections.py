@@ -159,6 +159,20 @@ def test_an_accepted_socket_without_create_is_opened() -> None:
     assert m.rows("socket", "create_seen", "remote", "connections") == [(False, None, 0), (False, CLIENT, 1)]
 
 
+def test_a_socket_accepted_at_the_address_of_one_that_is_gone_is_another_one() -> None:
+    m = model(
+        afd.opened(at_us=0, endpoint=ACCEPTED),
+        afd.closed(at_us=2, endpoint=ACCEPTED),
+        afd.accept_ex(at_us=8),
+        afd.accept_ex(at_us=9, enter_exit=EXIT, accepted=ACCEPTED, address=CLIENT),
+    )
+    assert m.rows("socket", "endpoint", "create_seen", "remote", "connections", "end") == [
+        (ACCEPTED - (1 << 64), True, None, 0, "closed"),
+        (LISTENER - (1 << 64), False, None, 0, "open_at_end"),
+        (ACCEPTED - (1 << 64), False, CLIENT, 1, "open_at_end"),
+    ]
+
+
 def test_a_blocking_accept_waits_first_and_accepts_then() -> None:
     m = model(
         listener(),

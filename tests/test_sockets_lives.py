@@ -214,3 +214,81 @@ def test_late_records_find_their_socket_in_the_archive() -> None:
     assert archived.tables == plain.tables
     assert archived.rows("socket", "n", "last_ns", "bytes_indicated") == [(1, 40_000, 0), (2, 21_000, 0), (3, 41_000, 1460), (4, 51_000, 0)]
     assert archived.one("peer", "socket_n", "dropped") == (1, 2)
+
+
+# ------------------------------------------------------------ an address used again before its end is told
+
+
+def test_the_last_sign_of_a_socket_ends_no_newer_one_at_its_address() -> None:
+    """The memory of an endpoint is free before the exit of its close is written."""
+    m = model(
+        afd.opened(at_us=1),
+        afd.cleanup(at_us=10),
+        afd.close(at_us=12),
+        afd.create(at_us=12.5),
+        afd.close(at_us=13, enter_exit=EXIT),
+        afd.connected(at_us=15, duration_us=1),
+        afd.closed(at_us=20),
+    )
+
+    assert lives(m) == [(1, 10, 13, "closed"), (12, 20, 23, "closed")]
+    assert m.rows("socket", "connections", "last_ns") == [(0, 13_000), (1, 23_000)]
+
+
+def test_a_documented_confirmation_after_the_address_is_used_again_shuts_nothing_down() -> None:
+    m = model(
+        documented.create(at_us=1),
+        documented.close(at_us=5),
+        documented.create(at_us=6),
+        documented.cleanup(at_us=7),
+        documented.create(at_us=9),
+    )
+    assert lives(m) == [(1, 5, 7, "closed"), (6, None, None, "superseded"), (9, None, None, "open_at_end")]
+
+
+@pytest.mark.parametrize("kept", [10_000, 0])
+def test_late_records_go_past_a_newer_life_that_has_begun_nothing(kept: int) -> None:
+    m = model(
+        afd.opened(at_us=1),
+        afd.connected(at_us=3, duration_us=1),
+        afd.receive(at_us=5),
+        afd.receive(at_us=6, activity=0x41000A20, length_bytes=100),
+        afd.cleanup(at_us=10),
+        afd.create(at_us=12),
+        afd.receive(at_us=13, enter_exit=EXIT, status=0xC000_0120, tid=0, is_fast=False, buffer=afd.BUFFER),
+        afd.receive(at_us=14, enter_exit=EXIT, status=0xC000_0120, tid=0, activity=0x41000A20),
+        afd.abort(at_us=15, reason=7),
+        afd.data_indication(at_us=16),
+        afd.connected(at_us=20, duration_us=1),
+        afd.abort(at_us=30, reason=4),
+        kept=kept,
+    )
+
+    assert m.rows("operation", "socket_n", "outcome", "completed_ns", "end_ns")[1:3] == [
+        (1, "cancelled", 13_000, 10_000),
+        (1, "cancelled", 14_000, 10_000),
+    ]
+    assert m.rows("abort", "socket_n", "during", "is_primary") == [(1, "close", True), (2, "running", True)]
+    assert m.rows("socket", "bytes_indicated") == [(1460,), (0,)]
+
+
+def test_a_documented_failure_after_the_address_is_used_again_ends_the_request_of_the_old_socket() -> None:
+    m = model(
+        documented.create(at_us=1),
+        documented.posted("Recv", at_us=2),
+        documented.posted("Send", at_us=3),
+        documented.close(at_us=5),
+        documented.create(at_us=6),
+        documented.failed("Recv", at_us=7, tid=0),
+        documented.completed("Send", at_us=8),
+    )
+
+    assert m.rows("operation", "socket_n", "outcome", "match") == [(1, "failed", "fifo"), (1, "completed", "buffer")]
+    assert "unmatched_completions" not in m.problems
+
+
+def test_a_socket_with_no_more_than_the_exit_of_its_close_is_closing_from_then_on() -> None:
+    m = model(afd.send(at_us=1), afd.close(at_us=9, enter_exit=EXIT), afd.abort(at_us=10, reason=7))
+
+    assert lives(m) == [(None, None, 9, "closed")]
+    assert m.one("abort", "during") == ("close",)

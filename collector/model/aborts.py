@@ -17,7 +17,8 @@ def abort_row(socket: Socket, e: Event, *, indications_traced: bool) -> tuple[ob
         indications_traced: whether the trace has told of arriving data so far; without, unread bytes are unknown.
     """
     reason = ABORT_REASONS.get(e.x)
-    is_closing = socket.closed_ns is not None and e.ns >= socket.closed_ns
+    closed_ns = socket.destroyed_ns if socket.closed_ns is None else socket.closed_ns
+    is_closing = closed_ns is not None and e.ns >= closed_ns
     is_lonely = e.x in LISTENER_ABORTS and not socket.connections and not socket.remote
     on_listener = socket.listener or is_lonely
     unread = None

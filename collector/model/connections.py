@@ -125,8 +125,7 @@ class Connections:
         return True
 
     def _accepted_socket(self, listener: Socket, e: Event) -> Socket:
-        socket = self._endpoints.known(e.x, e.process) or self._endpoints.open_unknown(e, e.x)
-        socket.last_ns = e.ns
+        socket = self._endpoints.named(e, e.x)
         self._link(socket, listener, e, is_inferred=False)
         socket.local = socket.local or listener.local
         socket.family = socket.family if socket.family is not None else listener.family

@@ -31,6 +31,7 @@ class Endpoints:
         self._older: dict[tuple[int, int], Socket] = {}
         self._away: dict[int, int] = {}  # endpoints whose latest life is archived, by its number
         self._away_older: dict[tuple[int, int], int] = {}
+        self._closing: dict[tuple[int, int], int] = {}  # closed but not yet gone: number by endpoint and process
         self._over: deque[Socket] = deque()
 
     def known(self, endpoint: int, process: int) -> Socket | None:
@@ -44,8 +45,7 @@ class Endpoints:
         """The latest life of an endpoint in whatever process."""
         socket = self._latest.get(endpoint)
         if socket is None and endpoint in self._away:
-            socket = self._latest[endpoint] = self.all.bring_back(self._away.pop(endpoint))
-            self._over.append(socket)
+            socket = self._latest[endpoint] = self._brought_back(self._away.pop(endpoint))
         return socket
 
     def of(self, e: Event) -> Socket:
@@ -59,6 +59,25 @@ class Endpoints:
         if socket.type is None and e.type_hint:
             socket.saw_type(e.type_hint)
         return socket
+
+    def closing(self, e: Event) -> Socket | None:
+        """The life that was closed last at the endpoint of a record and is not yet gone. A newer one may be in use already: the memory of
+        an endpoint is given away before the record that says so is written."""
+        n = self._closing.get((e.endpoint, e.process))
+        if n is None:
+            return None
+        socket = self._brought_back(n)
+        socket.last_ns = e.ns
+        return socket
+
+    def of_late(self, e: Event) -> Socket:
+        """The socket of an abort or indication: where the newest life has no connection yet, the one before that is closing."""
+        latest = self._latest.get(e.endpoint)
+        if latest is not None and latest.is_untouched and latest.owner.eprocess == e.process:
+            socket = self.closing(e)
+            if socket is not None:
+                return socket
+        return self.of(e)
 
     def starting(self, e: Event) -> Socket:
         """The socket of a record that starts something (bind, connect, post …): one that had ended is followed by a new life here."""
@@ -103,12 +122,16 @@ class Endpoints:
             socket.closed_by = e.id
             socket.close_tid = e.tid
             socket.close_stack = e.stack
+            self._closing[socket.endpoint, socket.owner.eprocess] = socket.n
             self._end(socket, e, "closed")
 
     def destroy(self, socket: Socket, e: Event) -> None:
         """The endpoint is gone; where no close was seen, it was closed by now at the latest."""
         if socket.destroyed_ns is None:
             socket.destroyed_ns = e.ns
+            key = socket.endpoint, socket.owner.eprocess
+            if self._closing.get(key) == socket.n:
+                del self._closing[key]
             self._end(socket, e, "closed")
 
     def void(self, socket: Socket, e: Event) -> None:
@@ -117,9 +140,9 @@ class Endpoints:
             self._end(socket, e, "superseded")
             socket.is_void = True
 
-    def open_unknown(self, e: Event, endpoint: int) -> Socket:
-        """A socket that a record names besides its own, without a create."""
-        return self._open(e._replace(endpoint=endpoint, type_hint=0), self._owners.of(e))
+    def named(self, e: Event, endpoint: int) -> Socket:
+        """The socket that a record names besides its own as one that begins something; one without a create is opened."""
+        return self.starting(e._replace(endpoint=endpoint, type_hint=0))
 
     def _open(self, e: Event, owner: Owner) -> Socket:
         socket = Socket(len(self.all) + 1, e, owner)
@@ -143,8 +166,14 @@ class Endpoints:
         n = self._away_older.pop((endpoint, process), None)
         if n is None:
             return None
-        socket = self._older[endpoint, process] = self.all.bring_back(n)
-        self._over.append(socket)
+        socket = self._older[endpoint, process] = self._brought_back(n)
+        return socket
+
+    def _brought_back(self, n: int) -> Socket:
+        is_away = self.all.is_away(n)
+        socket = self.all.bring_back(n)
+        if is_away:
+            self._over.append(socket)
         return socket
 
     def _put_away(self) -> None:

@@ -4,7 +4,7 @@ Posting, outcomes and ends are winsock-semantics 4, bytes 10. A row is handed on
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from collector.afdcodes import STATUS_CANCELLED, STATUS_PENDING, STATUS_WOULD_BLOCK, fails_at_entry, is_error
 from collector.model.afd_table import USER_SPACE, Event
@@ -48,13 +48,15 @@ def outcome_of(status: int) -> int:
 class Operations:
     """The operations of one trace, numbered from 1 in the order of their first record."""
 
-    def __init__(self, sink: RowSink, overlaps: Overlaps) -> None:
+    def __init__(self, sink: RowSink, overlaps: Overlaps, closing: Callable[[Event], Socket | None]) -> None:
+        """`closing` gives the life of a record's endpoint that is closed but not yet gone."""
         self.count = 0
         self.unmatched = 0
         self.first_unmatched: int | None = None
         self.last_unmatched: int | None = None
         self._sink = sink
         self._overlaps = overlaps
+        self._closing = closing
         self._requests = OpenRequests()
         self._attempts: dict[int, tuple[Operation, bool]] = {}
         self._closed: deque[Socket] = deque()
@@ -99,28 +101,41 @@ class Operations:
     def exit(self, socket: Socket, e: Event, kind: int) -> None:
         """A modern transfer completed."""
         operation, match = self._requests.of_exit(socket.n * 2 + _SENDING[kind], e)
-        self._complete(socket, e, kind, operation, match)
+        if operation is None and (older := self._older(socket, e)) is not None:
+            operation, match = self._requests.of_exit(older.n * 2 + _SENDING[kind], e)
+        self._complete(socket if operation is None else operation.socket, e, kind, operation, match)
 
     def completed(self, socket: Socket, e: Event, kind: int, *, has_post: bool = True) -> None:
         """A documented transfer completed; `has_post` is false for the kind that logs none."""
         operation, match = self._requests.of_buffer(socket.n * 2 + _SENDING[kind], e) if has_post else (None, Match.NONE)
-        self._complete(socket, e, kind, operation, match, has_post=has_post)
+        if operation is None and has_post and (older := self._older(socket, e)) is not None:
+            operation, match = self._requests.of_buffer(older.n * 2 + _SENDING[kind], e)
+        self._complete(socket if operation is None else operation.socket, e, kind, operation, match, has_post=has_post)
 
     def failed(self, socket: Socket, e: Event, kinds: tuple[tuple[int, ...], ...], kind: int) -> None:
         """A documented transfer failed: the first group of kinds that has an open request gives it."""
-        for group in kinds:
-            operation, match = self._requests.of_failure(socket.n, group, e.tid)
-            if operation is not None:
-                break
-        else:
-            operation, match = None, Match.NONE
-        self._complete(socket, e, kind, operation, match)
+        operation, match = self._of_failure(socket, e, kinds)
+        if operation is None and (older := self._older(socket, e)) is not None:
+            operation, match = self._of_failure(older, e, kinds)
+        self._complete(socket if operation is None else operation.socket, e, kind, operation, match)
 
     def call_done(self, socket: Socket, e: Event, kind: int, *, accepted: int | None = None, has_post: bool = True) -> Operation | None:
         """A connect or accept ended; gives its request."""
         operation, match = self._requests.of_call(socket.n, kind, e) if has_post else (None, Match.NONE)
         self._complete(socket, e, kind, operation, match, accepted=accepted, has_post=has_post)
         return operation
+
+    def _of_failure(self, socket: Socket, e: Event, kinds: tuple[tuple[int, ...], ...]) -> tuple[Operation | None, int]:
+        for group in kinds:
+            operation, match = self._requests.of_failure(socket.n, group, e.tid)
+            if operation is not None:
+                return operation, match
+        return None, Match.NONE
+
+    def _older(self, socket: Socket, e: Event) -> Socket | None:
+        """The life before a socket at its address, when that still has requests: a late completion that the new one knows nothing of."""
+        older = self._closing(e) if not socket.is_over else None
+        return None if older is None or older is socket or not older.open else older
 
     def settle_call(self, operation: Operation) -> None:
         """A call that needs no completion is over."""

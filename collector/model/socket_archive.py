@@ -47,6 +47,10 @@ class SocketArchive:
         peers = None if socket.peers is None else {address: _PEER(peer) for address, peer in socket.peers.items()}
         self._all[socket.n - 1] = marshal.dumps((_VALUES(socket), socket.owner.n, peers))
 
+    def is_away(self, n: int) -> bool:
+        """Whether the socket of a number is archived."""
+        return not isinstance(self._all[n - 1], Socket)
+
     def bring_back(self, n: int) -> Socket:
         """The socket of a number as the object that may be changed."""
         kept = self._all[n - 1]

@@ -136,6 +136,12 @@ class Socket:
         self.unanswered: deque[Operation] | None = None
         self.peers: dict[int, Peer] | None = None
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it is a stream socket of which nothing but its making is known: nothing can arrive there."""
+        is_idle = not (self.connections or self.remote or self.listener or self.sends or self.receives or self.open)
+        return is_idle and self.create_seen and self.type == STREAM and not self.is_over
+
     def saw_type(self, number: int) -> None:
         """The type as a keyword or a kind of event gives it away; a create knows better."""
         if self.type is None:

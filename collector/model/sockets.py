@@ -78,8 +78,8 @@ class Sockets:
         self._addresses = Addresses()
         self._owners = Owners(processes)
         self._overlaps = Overlaps(losses)
-        self._operations = Operations(self._sink, self._overlaps)
         self._endpoints = Endpoints(self._owners, self._over, kept=kept)
+        self._operations = Operations(self._sink, self._overlaps, self._endpoints.closing)
         self._connections = Connections(self._sink, self._endpoints, self._operations)
         self._polls = Polls(self._sink, self._owners)
         self._rio_sockets: dict[int, Socket] = {}
@@ -241,14 +241,15 @@ class Sockets:
             self._endpoints.close(socket, e)
 
     def _close(self, e: Event) -> None:
-        socket = self._of_socket(e)
+        is_exit = e.enter_exit == EnterExit.EXIT
+        socket = self._record_of((self._endpoints.closing(e) if is_exit else None) or self._endpoints.of(e), e)
         if e.enter_exit == EnterExit.ENTER:
             self._endpoints.close(socket, e)
-        elif e.enter_exit == EnterExit.EXIT:
+        elif is_exit:
             self._endpoints.destroy(socket, e)
 
     def _shut_down(self, e: Event) -> None:
-        socket = self._of_socket(e)
+        socket = self._record_of(self._endpoints.of_late(e), e)
         if socket.closed_ns is None:
             socket.is_shut_down = True
         else:
@@ -301,11 +302,11 @@ class Sockets:
         self._write_event(socket, e)
 
     def _abort(self, e: Event) -> None:
-        socket = self._of_socket(e)
+        socket = self._record_of(self._endpoints.of_late(e), e)
         self._sink.add("abort", abort_row(socket, e, indications_traced=self._indications_traced))
 
     def _disconnected(self, e: Event) -> None:
-        socket = self._of_socket(e)
+        socket = self._record_of(self._endpoints.of_late(e), e)
         socket.is_disconnected = True
         socket.last_disconnect_ns = e.ns
 
@@ -313,7 +314,7 @@ class Sockets:
 
     def _data_indicated(self, e: Event) -> None:
         self._indications_traced = True
-        socket = self._of_socket(e)
+        socket = self._record_of(self._endpoints.of_late(e), e)
         if socket.type is None and e.id in _DATAGRAMS_ONLY:
             socket.saw_type(DGRAM)
         socket.bytes_indicated += e.length
@@ -361,7 +362,9 @@ class Sockets:
     def _of_socket(self, e: Event) -> Socket:
         """A record that is an event of its socket and nothing more. One that has a process but no endpoint (4016 to 4018) belongs to the
         process's life of endpoint 0."""
-        socket = self._endpoints.of(e)
+        return self._record_of(self._endpoints.of(e), e)
+
+    def _record_of(self, socket: Socket, e: Event) -> Socket:
         self._operations.passes(e.tid)
         self._write_event(socket, e)
         return socket
