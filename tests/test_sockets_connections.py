@@ -74,6 +74,24 @@ def test_a_documented_connect_of_a_datagram_socket_needs_no_completion() -> None
     assert m.one("operation", "outcome", "match", "completed_ns", "end_ns") == ("completed", None, None, 1_000)
 
 
+def test_a_documented_connect_of_a_datagram_socket_is_one_operation_with_its_completion() -> None:
+    m = model(
+        documented.create(at_us=0, socket_type=2),
+        documented.connect(at_us=1, address="192.0.2.1:53"),
+        documented.connect(at_us=2, address="192.0.2.2:53"),
+        documented.connect_completed(at_us=3, pid=0, tid=0),
+        documented.connect(at_us=4, address="192.0.2.3:53"),
+        documented.close(at_us=9),
+    )
+
+    assert connection(m) == (None, "192.0.2.3:53", 0)
+    assert m.rows("operation", "outcome", "posted_ns", "completed_ns", "end_ns") == [
+        ("completed", 1_000, None, 1_000),
+        ("completed", 2_000, 3_000, 3_000),
+        ("completed", 4_000, None, 4_000),
+    ]
+
+
 def test_a_second_connection_starts_its_own_count_of_unread_bytes() -> None:
     m = model(
         afd.opened(at_us=0),

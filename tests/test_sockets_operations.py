@@ -342,6 +342,42 @@ def test_an_attempt_that_would_block_lends_its_buffer_to_the_slow_request() -> N
     ]
 
 
+@pytest.mark.parametrize("generation", ["modern", "documented"])
+def test_a_slow_entry_that_shows_the_same_user_buffer_is_the_same_request(generation: str) -> None:
+    if generation == "modern":
+        events = [
+            afd.receive(at_us=1, buffer=USER),
+            afd.receive(at_us=2, buffer=USER, is_fast=False, activity=REQUEST),
+            afd.receive(at_us=9, enter_exit=EXIT, buffer=USER, is_fast=False, activity=REQUEST, tid=0),
+        ]
+    else:
+        events = [
+            documented.posted("Recv", at_us=1, buffer=USER),
+            documented.posted("Recv", at_us=2, buffer=USER, is_fast=False),
+            documented.completed("Recv", at_us=9, buffer=USER, tid=0),
+        ]
+    m = model(events)
+
+    assert m.one("operation", "posted_ns", "completed_ns", "outcome", "buffer", "buffer_inferred") == (
+        1_000,
+        9_000,
+        "completed",
+        USER,
+        False,
+    )
+    assert m.table("overlap") == []
+
+
+def test_documented_requests_in_flight_at_two_addresses_are_two() -> None:
+    m = model(
+        documented.posted("Recv", at_us=1, buffer=USER),
+        documented.posted("Recv", at_us=2, buffer=KERNEL, is_fast=False),
+        documented.completed("Recv", at_us=8, buffer=USER, tid=0),
+        documented.completed("Recv", at_us=9, buffer=KERNEL, tid=0),
+    )
+    assert pairs(m) == [(1, "buffer", 1, 8), (2, "buffer", 2, 9)]
+
+
 @pytest.mark.parametrize(
     "between",
     [

@@ -80,15 +80,12 @@ class Connections:
             socket.begin_connection()
         if e.address:
             socket.remote = e.address
-        operation = self._operations.post(socket, e, Kind.CONNECT)
-        if operation is not None and socket.type == DGRAM and e.id < _DOCUMENTED:
-            self._operations.settle_call(operation)  # it only sets the default peer, and no completion need follow
+        if socket.type == DGRAM and socket.open:
+            self._operations.settle_peers(socket)
+        self._operations.post(socket, e, Kind.CONNECT)
         return True
 
     def _connected(self, socket: Socket, e: Event) -> None:
-        if socket.type == DGRAM and e.id == 6:
-            self._operations.call_done(socket, e, Kind.CONNECT, has_post=False)
-            return
         self._operations.call_done(socket, e, Kind.CONNECT)
         if not is_error(e.status) and socket.type != DGRAM:
             socket.connections += 1

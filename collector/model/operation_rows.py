@@ -31,7 +31,7 @@ def operation_row(
     """
     is_transfer = o.kind >= Kind.SEND
     began, post, memory = o.began, o.post, o.memory
-    is_inferred = memory is not post
+    is_inferred = o.is_inferred
     return (
         o.n,
         o.socket.n,

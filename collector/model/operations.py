@@ -137,11 +137,12 @@ class Operations:
         older = self._closing(e) if not socket.is_over else None
         return None if older is None or older is socket or not older.open else older
 
-    def settle_call(self, operation: Operation) -> None:
-        """A call that needs no completion is over."""
-        if operation.is_open:
-            self._forget(operation)
-            self._write(operation, Outcome.COMPLETED, operation.began.ns)
+    def settle_peers(self, socket: Socket) -> None:
+        """A datagram socket gets another default peer: what has set the one before is over."""
+        for operation in list(socket.open.values()):
+            if operation.only_sets_peer:
+                self._forget(operation)
+                self._write(operation, Outcome.COMPLETED, operation.began.ns)
 
     # ------------------------------------------------------------------------------------------------ ends without completion
 
@@ -177,6 +178,8 @@ class Operations:
             self._forget(operation)
             if operation.is_optional:
                 self._sent(operation)
+            elif operation.only_sets_peer:
+                self._write(operation, Outcome.COMPLETED, operation.began.ns)
             elif socket.end == "superseded":
                 self._write(operation, Outcome.UNKNOWN_END, socket.over_ns)
             elif socket.is_over:
@@ -312,12 +315,16 @@ class Operations:
 
 
 def _continues(attempt: Operation, is_answered: bool, socket: Socket, e: Event, sending: bool) -> bool:
-    """Whether a post is the slow entry of the request that its thread has just attempted (winsock-semantics 7.10)."""
+    """Whether a post is the slow entry of the request that its thread has just attempted (winsock-semantics 7.10).
+
+    Fast requests of documented events may stay in flight, so without an answer two of those are one only where the buffer says so.
+    """
+    is_same_buffer = e.buffer == attempt.memory.buffer
     return (
         not e.fast
-        and e.space != USER_SPACE
+        and (e.space != USER_SPACE or is_same_buffer)
         and attempt.socket is socket
         and attempt.sending == sending
         and attempt.began.length == e.length
-        and (is_answered or attempt.is_open)
+        and (is_answered or (attempt.is_open and (is_same_buffer or not attempt.is_documented)))
     )

@@ -205,6 +205,11 @@ class Operation:
         return self.post.id < _DOCUMENTED
 
     @property
+    def only_sets_peer(self) -> bool:
+        """Whether it is a documented connect of a datagram socket, which needs no completion."""
+        return self.kind == Kind.CONNECT and self.socket.type == DGRAM and self.is_documented
+
+    @property
     def activity(self) -> int:
         """What the ActivityId of its completion will be, 0 where it says nothing."""
         post = self.post
@@ -213,4 +218,4 @@ class Operation:
     @property
     def is_inferred(self) -> bool:
         """Whether its buffer is that of the attempt before it."""
-        return self.memory is not self.post
+        return self.memory is not self.post and self.memory.buffer != self.post.buffer
