@@ -270,6 +270,31 @@ def test_a_documented_accept_on_the_listener_is_followed_by_its_socket() -> None
     ]
 
 
+def test_a_socket_that_only_seemed_accepted_hands_the_accept_on_to_the_one_made_after_it() -> None:
+    m = model(
+        documented.create(at_us=0),
+        documented.connect_indicated(at_us=5, address=CLIENT),
+        documented.accepted(at_us=6, address=CLIENT),
+        documented.create(at_us=7, endpoint=0xA000, socket_type=2, protocol=17),
+        documented.create(at_us=8, endpoint=0xB000),
+        documented.create(at_us=9, endpoint=0xC000),
+        documented.create(at_us=10, endpoint=0xD000),
+        documented.connect(at_us=11, endpoint=0xC000, address="192.0.2.2:80"),
+        documented.posted("Recv", at_us=12, endpoint=0xD000),
+        documented.bind(at_us=13, endpoint=0xB000, address="10.0.0.1:50000"),
+        documented.connect(at_us=14, endpoint=0xB000, address="192.0.2.1:80"),
+        documented.create(at_us=20, endpoint=0xE000),
+    )
+
+    assert m.rows("socket", "endpoint", "remote", "connections", "accepted_from_n", "accept_inferred")[1:] == [
+        (0xA000, None, 0, None, False),
+        (0xB000, "192.0.2.1:80", 0, None, False),
+        (0xC000, "192.0.2.2:80", 0, None, False),
+        (0xD000, CLIENT, 1, 1, True),
+        (0xE000, None, 0, None, False),
+    ]
+
+
 # ---------------------------------------------------------------------------------------------------- both ends in one trace
 
 

@@ -11,7 +11,7 @@ from collector.model.afd_table import Event
 from collector.model.endpoints import Endpoints
 from collector.model.operations import Operations
 from collector.model.row_sink import RowSink
-from collector.model.socket_state import DGRAM, Kind, Socket
+from collector.model.socket_state import DGRAM, STREAM, Kind, Socket
 
 __all__ = ["Connections"]
 
@@ -56,6 +56,8 @@ class Connections:
         self._waiting: dict[int, _Waiting] = {}
         self._listeners_of_peer: dict[tuple[int, int], Socket] = {}
         self._unclaimed: dict[int, deque[tuple[Socket, Event]]] = {}
+        self._spare: dict[int, deque[tuple[Socket, int]]] = {}  # created while guesses stood open, with the record number, by owner
+        self._guesses_of: dict[int, int] = {}
         self.guessed: dict[int, tuple[Socket, Event]] = {}
         """Sockets taken for accepted ones until they show it, by number, with the listener and its accept."""
 
@@ -75,7 +77,7 @@ class Connections:
             self._operations.post(self._endpoints.of(e), e, Kind.CONNECT)
             return True
         socket = self._endpoints.starting(e)
-        self._not_accepted(socket)
+        self.not_accepted(socket)
         if socket.connections:
             socket.begin_connection()
         if e.address:
@@ -168,24 +170,49 @@ class Connections:
 
     def created(self, socket: Socket, e: Event) -> None:
         """A documented create: the next one of a process after its listener accepted is the accepted socket, unless it connects."""
-        waiting = self._unclaimed.get(socket.owner.n)
+        owner_n = socket.owner.n
+        if socket.type != STREAM:
+            return
+        waiting = self._unclaimed.get(owner_n)
         if waiting:
-            listener, accept = waiting.popleft()
-            self.guessed[socket.n] = (listener, accept)
-            self._link(socket, listener, accept, is_inferred=True)
+            self._guess(socket, *waiting.popleft())
+        elif owner_n in self._guesses_of:
+            self._spare.setdefault(owner_n, deque(maxlen=_MAX_WAITING)).append((socket, e.seq))
 
-    def _not_accepted(self, socket: Socket) -> None:
-        """A socket that connects by itself was not accepted: the accept waits for the next one."""
-        guess = self.guessed.pop(socket.n, None)
-        if guess is not None:
-            socket.accepted_from, socket.accept_inferred = None, False
-            socket.connections -= 1
-            socket.remote = 0
+    def not_accepted(self, socket: Socket) -> None:
+        """A socket that binds, connects or listens by itself was not accepted: the next one was, or will be."""
+        guess = self.guessed.get(socket.n)
+        if guess is None:
+            return
+        socket.accepted_from, socket.accept_inferred = None, False
+        socket.connections -= 1
+        socket.remote = 0
+        listener, accept = guess
+        spare = self._spare.get(socket.owner.n, ())
+        for entry in spare:
+            other, seq = entry
+            if seq > accept.seq and not (other.remote or other.local or other.connections or other.listener):
+                self._spare[socket.owner.n].remove(entry)
+                self._guess(other, listener, accept)
+                break
+        else:
             self._unclaimed.setdefault(socket.owner.n, deque()).appendleft(guess)
+        self.used(socket)
 
     def used(self, socket: Socket) -> None:
         """A socket does something else than connect: a guess that it was accepted stands."""
-        self.guessed.pop(socket.n, None)
+        if self.guessed.pop(socket.n, None) is None:
+            return
+        owner_n = socket.owner.n
+        self._guesses_of[owner_n] -= 1
+        if not self._guesses_of[owner_n]:
+            del self._guesses_of[owner_n]
+            self._spare.pop(owner_n, None)
+
+    def _guess(self, socket: Socket, listener: Socket, accept: Event) -> None:
+        self.guessed[socket.n] = (listener, accept)
+        self._guesses_of[socket.owner.n] = self._guesses_of.get(socket.owner.n, 0) + 1
+        self._link(socket, listener, accept, is_inferred=True)
 
     # ------------------------------------------------------------------------------------------------ listeners
 
@@ -198,6 +225,7 @@ class Connections:
 
     def indicated(self, socket: Socket, e: Event) -> None:
         """A connection request arrived at a listener, or was refused there."""
+        self.not_accepted(socket)
         socket.listener = True
         if not is_error(e.status):
             self._waiting.setdefault(socket.n, _Waiting()).arrived(e.address, e.ns)
@@ -223,7 +251,7 @@ class Connections:
     def over(self, socket: Socket) -> None:
         """A socket is over; its waiting requests are nobody's any more."""
         self._waiting.pop(socket.n, None)
-        self.guessed.pop(socket.n, None)
+        self.used(socket)
 
     def _listen_row(
         self,

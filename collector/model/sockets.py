@@ -298,6 +298,7 @@ class Sockets:
         elif is_enter:
             socket.requested = e.address
         elif e.address:
+            self._connections.not_accepted(socket)
             socket.local = e.address
         self._write_event(socket, e)
 
