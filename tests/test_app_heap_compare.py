@@ -269,7 +269,7 @@ def test_the_page_of_growth(import_trace: ImportTrace) -> None:
         refused = client.get(f"{path}?min_age=old")
 
     assert page["sentence"].startswith("2 stacks hold blocks")
-    assert page["sentence"].endswith("1 rises in every quarter of it.")
+    assert page["sentence"].endswith("1 rises in every quarter of that time.")
     assert [row["is_steady"] for row in page["rows"]] == [True, False]
     assert marked.count('aria-selected="true"') == 1
     assert "Still held is not leaked" in marked

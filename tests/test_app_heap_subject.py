@@ -156,3 +156,27 @@ def test_an_error_is_shown_among_any_number_of_frees_of_older_blocks(import_trac
     assert [row["kind"] for row in page["anomalies"]["rows"]] == ["double_free"]
     assert page["anomaly_numbers"] == {"free_unknown": 300, "double_free": 1}
     assert "300 free unknown, 1 double free." in words
+
+
+# ---------------------------------------------------------------------------------------------------- stacks
+
+
+def test_a_stack_says_what_it_did_besides_allocating(import_trace: ImportTrace) -> None:
+    db = import_trace(
+        Trace().cpu(
+            0,
+            heap.alloc(at_us=1_000, stack=(MAIN,)),
+            heap.free(at_us=2_000, stack=(DRAW, MAIN)),
+            heap.alloc(at_us=3_000, stack=(MAIN,)),
+        )
+    )
+    owner, freer = db.rows("select distinct owner_stack, free_stack from v_allocations where free_stack is not null")[0]
+    with served(db.folder) as client:
+        made, freed = (client.get(f"/t/{db.report.key}/stacks/{stack}").text for stack in (owner, freer))
+        page = as_json(client, f"/t/{db.report.key}/stacks/{freer}")
+        listed = as_json(client, f"/t/{db.report.key}/allocations?freed_by={freer}")["listing"]["rows"]
+
+    assert ("made by this stack" in made, "that it freed" in made) == (True, False)
+    assert ("made by this stack" in freed, "that it freed" in freed) == (False, True)
+    assert [(row["what"], row["times"], row["first_ns"]) for row in page["uses"]["rows"]] == [("blocks freed", 1, 2_000_000)]
+    assert [row["first_ns"] for row in listed] == [1_000_000]

@@ -151,6 +151,7 @@ CASES = [
     ("allocations", "heap=0x1e0000@1000000000", "of heap 0x1e0000@1000000000", 3),
     ("allocations", "stack=none", "made by stack none", 0),
     ("allocations", "stack=aaaabbbb", "made by stack aaaabbbb", 2),
+    ("allocations", "freed_by=1111", "freed by stack 1111", 1),
     ("allocations", "tid=11", "made by thread 11", 2),
     ("allocations", "from=3 s", "from +3.000", 2),
     ("allocations", "to=150 ms", "to +0.150", 1),

@@ -123,6 +123,16 @@ def test_what_the_allocator_reports_stands_beside_the_blocks() -> None:
     assert named(figure, "reserved")["line"]["dash"] == "dot"
 
 
+def test_reports_end_where_the_heap_does_and_reserved_memory_hides_no_blocks() -> None:
+    near = heap_timeline_figure(STEPS, [GaugePoint(0, "create", 4096, 8192, None, None)], gone_ns=4 * SECOND)
+    far = heap_timeline_figure(STEPS, [GaugePoint(0, "create", 4096, 1 << 22, None, None)])
+
+    assert named(near, "committed")["x"] == [0.0, 4.0]
+    assert "range" not in near["layout"]["yaxis"]
+    bottom, top = far["layout"]["yaxis"]["range"]
+    assert (bottom < 0, 4096 < top < 5000) == (True, True)
+
+
 def test_processes_stand_above_each_other() -> None:
     figure = heap_overview_figure([("a.exe 1", STEPS), ("<b>.exe", BUCKETS)])
 

@@ -10,6 +10,7 @@ from app.queries.heap_timeline import HeapBucket, HeapTimeline
 
 __all__ = ["ProcessLine", "heap_overview_figure", "heap_timeline_figure"]
 
+_FAR_ABOVE = 3
 SINCE = "change since<br>the trace began"
 
 ProcessLine = tuple[str, HeapTimeline]
@@ -17,9 +18,17 @@ ProcessLine = tuple[str, HeapTimeline]
 
 
 def heap_timeline_figure(
-    timeline: HeapTimeline, gauges: Sequence[GaugePoint] = (), losses: Iterable[tuple[int | None, int | None, str]] = ()
+    timeline: HeapTimeline,
+    gauges: Sequence[GaugePoint] = (),
+    losses: Iterable[tuple[int | None, int | None, str]] = (),
+    *,
+    gone_ns: int | None = None,
 ) -> Figure:
-    """Live bytes, live blocks and rates of one process or one heap; `gauges` are what the allocator reports about the heap."""
+    """Live bytes, live blocks and rates of one process or one heap.
+
+    `gauges` are what the allocator reports about the heap, up to `gone_ns` where it was destroyed. Reserved memory far above all else
+    is left out of the picture, as what is live would be a flat line under it.
+    """
     time = TimeAxis.over(timeline.from_ns, timeline.to_ns)
     x, low, high, end, counts = _line(time, timeline)
     traces = _band(x, low, high) if timeline.steps is None else []
@@ -30,14 +39,14 @@ def heap_timeline_figure(
         | {"name": "live bytes"}
     )
     traces += _peak(time, timeline)
-    traces += _gauges(time, gauges)
+    traces += _gauges(time, gauges, gone_ns)
     ranges = list(losses)
     if ranges:
         top = max([*high, *(gauge.committed or 0 for gauge in gauges), 1])
         traces.append(taint_trace(time, ranges, y=(min(0, *low), top)))
     blocks = _steps(x, counts, "soft", [fmt.plural(count, "live block") for count in counts]) | {"name": "live blocks"}
     rows = [
-        Row(bytes_axis(SINCE) | {"rangemode": "normal"}, 190),
+        Row(_live_axis(low, high, gauges), 190),
         Row({"title": {"text": "blocks", "standoff": 4}, "nticks": 3, "showgrid": True, "gridcolor": COLOURS["line"]}, 70),
     ]
     data = [trace | {"xaxis": "x", "yaxis": "y"} for trace in traces] + [blocks | {"xaxis": "x", "yaxis": "y2"}]
@@ -120,13 +129,24 @@ def _peak(time: TimeAxis, timeline: HeapTimeline) -> list[dict[str, Any]]:  # An
     ]
 
 
-def _gauges(time: TimeAxis, gauges: Sequence[GaugePoint]) -> list[dict[str, Any]]:  # Any: JSON
+def _live_axis(low: Sequence[int], high: Sequence[int], gauges: Sequence[GaugePoint]) -> dict[str, Any]:  # Any: JSON
+    """The axis of live bytes; with a range of its own where reserved memory is far above."""
+    axis = bytes_axis(SINCE) | {"rangemode": "normal"}
+    top = max([*high, *(gauge.committed or 0 for gauge in gauges)])
+    if top > 0 and any((gauge.reserved or 0) > _FAR_ABOVE * top for gauge in gauges):
+        bottom = min(0, *low)
+        return axis | {"range": [bottom - (top - bottom) * 0.05, top + (top - bottom) * 0.12]}
+    return axis
+
+
+def _gauges(time: TimeAxis, gauges: Sequence[GaugePoint], gone_ns: int | None) -> list[dict[str, Any]]:  # Any: JSON
     """What the allocator reports: absolute sizes, so they begin where the heap really is."""
     traces = []
     for name, dash in (("committed", "dash"), ("reserved", "dot")):
         known = [(gauge.t_ns, getattr(gauge, name)) for gauge in gauges if getattr(gauge, name) is not None]
         if known:
-            x = [time.clipped(t_ns, t_ns) for t_ns, _ in known] + [time.at(time.to_ns)]
+            until = time.to_ns if gone_ns is None else gone_ns
+            x = [time.clipped(t_ns, t_ns) for t_ns, _ in known] + [time.clipped(until, until)]
             y = [size for _, size in known] + [known[-1][1]]
             line = _steps(x, y, "soft", [f"{name} {fmt.bytes_text(size)}" for size in y])
             traces.append(line | {"name": name, "line": {"shape": "hv", "width": 1, "dash": dash, "color": COLOURS["soft"]}})

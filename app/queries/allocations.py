@@ -1,6 +1,7 @@
 """Heap allocations, from alloc to free."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, or_, select
@@ -74,15 +75,15 @@ def _live_at(ns: int) -> ColumnElement[bool]:
     return and_(allocation.c.first_ns <= ns, or_(allocation.c.end_ns.is_(None), allocation.c.end_ns > ns))
 
 
-def _from_stack(text: str) -> ColumnElement[bool]:
+def _of_stack(column: ColumnElement[int], text: str) -> ColumnElement[bool]:
     if text == NO_STACK:
-        return allocation.c.owner_stack_ref.is_(None)
+        return column.is_(None)
     refs = (
         select(_ref.c.ref)
         .join(_stack, and_(_stack.c.trace_id == _ref.c.trace_id, _stack.c.n == _ref.c.stack_n))
         .where(_ref.c.trace_id == 1, _stack.c.hash.startswith(text, autoescape=True))
     )
-    return allocation.c.owner_stack_ref.in_(refs)
+    return column.in_(refs)
 
 
 FILTERS = (
@@ -114,7 +115,8 @@ FILTERS = (
     Filter("live_at", parse_time, _live_at, "live at {}", "Live at", show=fmt.time, hint="time, such as 1.5 s"),
     Filter("began_from", parse_time, lambda v: allocation.c.start_ns >= v, "allocated at {} or later", "Allocated from", show=fmt.time),
     Filter("began_to", parse_time, lambda v: allocation.c.start_ns <= v, "allocated at {} or before", "Allocated to", show=fmt.time),
-    Filter("stack", parse_text, _from_stack, "made by stack {}", "Stack", hint="hash, or none"),
+    Filter("stack", parse_text, partial(_of_stack, allocation.c.owner_stack_ref), "made by stack {}", "Stack", hint="hash, or none"),
+    Filter("freed_by", parse_text, partial(_of_stack, allocation.c.free_stack_ref), "freed by stack {}", "Freed by stack", hint="hash"),
     Filter("tid", parse_count, lambda v: allocation.c.tid == v, "made by thread {}", "Thread"),
     *life_filters(allocation.c.first_ns, allocation.c.end_ns),
 )

@@ -239,7 +239,7 @@ def one_heap(request: Request, trace: ReadTrace, process: str, heap: str) -> Res
         canonical=path,
         process=row,
         range=range_part(path, request.query_params, shown, whole),
-        chart=heap_timeline_figure(timeline, heap_gauges(trace.db, found.n, *shown), taints(trace)),
+        chart=_heap_figure(trace, found, timeline, shown),
         chart_href=trace.urls("one_heap_timeline", trace_key=trace.key, process=row.process, heap=found.heap),
         chart_words=_chart_words(f"heap {found.handle}", shown),
         window=_window(trace, scope, timeline, half_open(shown, whole), path),
@@ -261,7 +261,11 @@ def one_heap_timeline(request: Request, trace: ReadTrace, process: str, heap: st
     found = found_heap(trace, n, row, heap)
     shown = asked_range(request, whole_trace(trace))
     timeline = heap_timeline(trace.db, HeapScope("heap", found.n, n), *shown)
-    return _figure_answer(heap_timeline_figure(timeline, heap_gauges(trace.db, found.n, *shown), taints(trace)), shown)
+    return _figure_answer(_heap_figure(trace, found, timeline, shown), shown)
+
+
+def _heap_figure(trace: OpenTrace, heap: queries.HeapRow, timeline: HeapTimeline, shown: tuple[int, int]) -> Figure:
+    return heap_timeline_figure(timeline, heap_gauges(trace.db, heap.n, *shown), taints(trace), gone_ns=heap.destroyed_ns)
 
 
 def _ways(

@@ -127,4 +127,4 @@ def _sentence(found: queries.Growth, shown: tuple[int, int], min_age: int) -> st
         return f"No block allocated {span} is held at the end of the trace{old}."
     hold = plural(found.number, "stack holds", "stacks hold")
     rise = plural(found.steady, "rises", "rise") if found.steady else "none rises"
-    return f"{hold} blocks allocated {span} that are held at the end of the trace{old}; {rise} in every quarter of it."
+    return f"{hold} blocks allocated {span} that are held at the end of the trace{old}; {rise} in every quarter of that time."

@@ -1,6 +1,6 @@
 """Call stacks: what each still holds, and the frames of one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -11,6 +11,7 @@ from app.format import plural
 from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
 from app.queries import stacks as queries
+from app.queries.stack_uses import stack_uses
 from app.render import render
 from app.views.grouped import grouped_listing, grouped_sentence
 from app.views.lists import ListPage, asked_of, parameters, why_empty
@@ -38,6 +39,13 @@ FRAME_COLUMNS = (
     Column("address", "Address", "hex_address"),
 )
 
+USE_COLUMNS = (
+    Column("what", "What", "text", keeps=True),
+    Column("times", "Times", "count", keeps=True),
+    Column("first_ns", "First", "time"),
+    Column("last_ns", "Last", "time"),
+)
+
 USER_COLUMNS = tuple(column for column in HELD_COLUMNS if column.key != "callers")
 
 
@@ -49,6 +57,8 @@ class StackPage(Page):
     is_complete: bool
     frames: Listing
     users: Listing
+    uses: Listing
+    ways: tuple[Crumb, ...] = field(metadata={"json": False})
 
 
 @router.get(
@@ -90,12 +100,18 @@ def stacks(request: Request, trace: ReadTrace) -> Response:
 
 @router.get("/t/{trace_key}/stacks/{stack}", name="stack", summary="One call stack", response_class=HTMLResponse)
 def stack(request: Request, trace: ReadTrace, stack: str) -> Response:
-    """The frames of a stack, by its hash, and what it allocated."""
+    """The frames of a stack, by its hash, what it allocated, and what else it did."""
     found = queries.frames(trace.db, stack.lower())
     if found is None:
         raise NotFound(f"No stack {stack} is in this trace.", ways=(Crumb("all stacks", trace.urls("stacks", trace_key=trace.key)),))
     number, is_complete, frames = found
     path = trace.urls("stack", trace_key=trace.key, stack=stack)
+    users, uses = queries.stack_users(trace.db, number), stack_uses(trace.db, number)
+    ways = []
+    if users:
+        ways.append(Crumb("Allocations made by this stack", trace.urls("allocations", {"stack": stack}, trace_key=trace.key)))
+    if any(use.what == "blocks freed" for use in uses):
+        ways.append(Crumb("Allocations that it freed", trace.urls("allocations", {"freed_by": stack}, trace_key=trace.key)))
     missing = "" if is_complete else " Its definition never arrived: frames may be missing."
     page = StackPage(
         title=f"Stack {stack[:12]}",
@@ -106,6 +122,8 @@ def stack(request: Request, trace: ReadTrace, stack: str) -> Response:
         stack=stack,
         is_complete=is_complete,
         frames=plain_listing("frames", path, FRAME_COLUMNS, frames),
-        users=plain_listing("users", path, USER_COLUMNS, queries.stack_users(trace.db, number)),
+        users=plain_listing("users", path, USER_COLUMNS, users),
+        uses=plain_listing("uses", path, USE_COLUMNS, uses),
+        ways=tuple(ways),
     )
     return render(request, "stack.html", page)
