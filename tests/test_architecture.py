@@ -58,8 +58,15 @@ MAP: dict[str, tuple[str, ...]] = {
         "collector.embedded",
     ),
     "collector.problems": ("collector.raw", "collector.schema", "collector.inventory"),
-    "collector.model.": ("collector.raw", "collector.schema", "collector.extended", "collector.store.tables"),
+    "collector.model.": (
+        "collector.raw",
+        "collector.schema",
+        "collector.extended",
+        "collector.store.tables",
+        "collector.store.evidence",
+    ),
     "collector.store.tables": (),
+    "collector.store.evidence": ("collector.store.tables",),
     "collector.store.": ("collector.store.", "collector.model.rows", "collector.store.tables"),
     "collector.symbols.": (),
     "collector.naming": ("collector.symbols.", "collector.store."),
@@ -71,14 +78,23 @@ MAP: dict[str, tuple[str, ...]] = {
     "app.settings": (),
     "app.format": (),
     "app.filters": ("app.format", "app.links"),
-    "app.queries.": ("collector.store.tables", "app.filters", "app.links", "app.page", "app.paging", "app.format", "app.recording"),
+    "app.queries.": (
+        "collector.store.tables",
+        "collector.store.evidence",
+        "app.filters",
+        "app.links",
+        "app.page",
+        "app.paging",
+        "app.format",
+        "app.recording",
+    ),
     "app.charts.": ("app.queries.", "app.format"),
     "app.views.": ("app.queries.", "app.charts.", "app.", "collector.store.engine"),
     "app.cli": ("app.", "collector."),
     "app.": ("app.", "collector.store.engine", "collector.store.tables"),
 }
 
-APP_ONLY_SEES = {"collector.store.tables", "collector.store.engine"}
+APP_ONLY_SEES = {"collector.store.tables", "collector.store.evidence", "collector.store.engine"}
 
 
 def modules(root: Path) -> dict[str, Path]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, select
+from sqlalchemy import Connection, Row, and_, func, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, one_of, parse_count, yes_no
@@ -22,6 +22,7 @@ from app.queries.who import (
     socket_table,
 )
 from collector.afdcodes import ABORT_REASONS
+from collector.store.evidence import REST_NS, rest_before
 from collector.store.tables import TRACE
 
 __all__ = ["FILTERS", "SORTS", "AbortRow", "aborts_number", "aborts_page"]
@@ -93,6 +94,33 @@ FILTERS = (
         "Cause",
         show=lambda v: "the cause" if v else "a consequence",
         choices=(("yes", "the cause"), ("no", "a consequence")),
+    ),
+    Filter(
+        "unread",
+        yes_no,
+        lambda v: abort.c.unread_bytes > 0 if v else func.coalesce(abort.c.unread_bytes, 0) == 0,
+        "{} data unread",
+        "Unread data",
+        show=lambda v: "with" if v else "without known",
+        choices=(("yes", "with"), ("no", "none known")),
+    ),
+    Filter(
+        "listener",
+        yes_no,
+        lambda v: abort.c.on_listener if v else ~abort.c.on_listener,
+        "{}",
+        "At a listener",
+        show=lambda v: "at a listener" if v else "of connections with a socket",
+        choices=(("yes", "at a listener"), ("no", "of a connection's socket")),
+    ),
+    Filter(
+        "stale",
+        yes_no,
+        lambda v: func.coalesce(rest_before(abort), 0) >= REST_NS if v else func.coalesce(rest_before(abort), 0) < REST_NS,
+        "{} a long rest",
+        "Used after a rest",
+        show=lambda v: "soon after a use that followed" if v else "not after",
+        choices=(("yes", "after a rest"), ("no", "not")),
     ),
     *moment_filters(abort.c.t_ns),
 )

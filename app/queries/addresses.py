@@ -1,15 +1,19 @@
 """Finding socket addresses: exact, by IP, by prefix, by port."""
 
 import ipaddress
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Select, select
 
+from app.filters import Filter, parse_text
 from collector.store.tables import TRACE
 
-__all__ = ["AddressRange", "address_numbers", "parse_address_range", "parse_port", "port_numbers"]
+__all__ = ["AddressRange", "address_numbers", "parse_address_range", "parse_port", "port_numbers", "remote_filter"]
 
 _address = TRACE.tables["address"]
+_LIKE_IP = re.compile(r"[0-9a-fA-F.:/%\[\]]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +72,26 @@ def _in(wanted: AddressRange) -> ColumnElement[bool]:
 def port_numbers(port: int) -> Select[tuple[int]]:
     """Numbers of the addresses with a port."""
     return select(_address.c.n).where(_address.c.trace_id == 1, _address.c.port == port)
+
+
+def _parse_remote(text: str) -> AddressRange | str:
+    """An IP address or a range of them, else an address as it is shown. Raises ValueError for what cannot be text."""
+    try:
+        return parse_address_range(text)
+    except ValueError:
+        if _LIKE_IP.fullmatch(text):
+            raise
+        return parse_text(text)
+
+
+def remote_filter(column: ColumnElement[Any]) -> Filter:  # Any: a nullable integer column
+    """Rows with a remote address in a range, with one of another kind as it is shown, or (`unknown`) with none."""
+
+    def sql(value: AddressRange | str) -> ColumnElement[bool]:
+        if isinstance(value, AddressRange):
+            return column.in_(address_numbers(value))
+        if value == "unknown":
+            return column.is_(None)
+        return column.in_(select(_address.c.n).where(_address.c.trace_id == 1, _address.c.text == value))
+
+    return Filter("remote", _parse_remote, sql, "with remote address {}", "Remote address", hint="IP, IP:port, prefix, unknown")

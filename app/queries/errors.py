@@ -9,6 +9,7 @@ from app import format as fmt
 from app.filters import Filter, one_of
 from app.links import ProcessRef
 from app.paging import Asked, Sort
+from app.queries.addresses import remote_filter
 from app.queries.operations import words_of
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
@@ -50,6 +51,12 @@ class ErrorRow:
     after_end: int
 
 
+_owner = socket_table("remote_of")
+_of_socket = select(_owner.c.remote_n).where(_owner.c.trace_id == 1, _owner.c.n == _operation.c.socket_n).scalar_subquery()
+_remote_n = func.coalesce(_operation.c.peer_n, _of_socket)
+"""The address that an operation names, else the one of its socket."""
+
+
 FILTERS = (
     owner_filter(_operation.c.socket_n),
     socket_filter(_operation.c.socket_n),
@@ -71,6 +78,7 @@ FILTERS = (
         show=status_words,
         hint="10054, 0xc000020d, a name",
     ),
+    remote_filter(_remote_n),
     *moment_filters(_time),
 )
 

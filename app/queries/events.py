@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, false, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, false, func, literal_column, or_, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, parse_count
@@ -45,6 +45,8 @@ _count = TRACE.tables["event_count"]
 _s = socket_table()
 _p = process_table()
 
+_references = func.json_extract(_event.c.fields, "$.references")
+"""How many requests refer to a buffer of registered I/O, where a record says so."""
 _SIDES = {0: "enter", 1: "exit", 2: "internal", 3: "transport", 4: "afd"}
 _LAST = 1 << 62
 _MAX_PLACE = 100_000
@@ -78,6 +80,8 @@ FILTERS = (
     socket_filter(_event.c.socket_n),
     Filter("event", parse_count, lambda v: _event.c.event == v, "with event id {}", "Event id", hint="1032"),
     Filter("tid", parse_count, lambda v: _event.c.tid == v, "of thread {}", "Thread"),
+    Filter("header_pid", parse_count, lambda v: _event.c.pid == v, "under process id {}", "Header process id"),
+    Filter("references", parse_count, lambda v: _references >= v, "with references from {} on", "References from", hint="registered I/O"),
     Filter(
         "status",
         parse_status,
@@ -151,6 +155,8 @@ def _conditions(
 ) -> _Wanted:
     """What the filters ask of one table; a table that lacks a column has no fitting row."""
     made: _Wanted = []
+    of_table = {column.key: column for column in event.table.c}
+    header_pid = of_table.get("pid", of_table.get(str(event.key).replace("_event", "_pid")))
 
     def add(key: str, column: ColumnElement[Any] | None, sql: Callable[[Any, Any], ColumnElement[bool]]) -> None:
         value = where.value(key)
@@ -161,6 +167,8 @@ def _conditions(
     add("endpoint", socket_n, lambda column, value: socket_filter(column).sql(value))
     add("event", event, lambda column, value: column == value)
     add("tid", tid, lambda column, value: column == value)
+    add("header_pid", header_pid, lambda column, value: column == value)
+    add("references", _references if event is _event.c.event else None, lambda column, value: column >= value)
     add("status", status, status_condition)
     return made
 

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, select
+from sqlalchemy import Connection, Row, and_, func, literal, null, select, union_all
 
+from app import format as fmt
 from app.filters import Conditions, Filter, parse_count
 from app.links import ProcessRef
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.addresses import parse_port, port_numbers
+from app.queries.sums import number_where
 from app.queries.who import (
     life_filters,
     process_columns,
@@ -19,18 +21,22 @@ from app.queries.who import (
     socket_filter,
     socket_ref,
 )
+from collector.store.evidence import SAME_INCIDENT_NS, failed_at_listener, is_reported_twice
 from collector.store.tables import TRACE
 
-__all__ = ["FILTERS", "SORTS", "ListenerRow", "listeners_number", "listeners_page"]
+__all__ = ["FILTERS", "MOST_FAILURES", "SORTS", "FailureRow", "ListenerRow", "failures", "listeners_number", "listeners_page"]
+
+MOST_FAILURES = 500
 
 socket = TRACE.tables["socket"]
 _event = TRACE.tables["listen_event"]
+_abort = TRACE.tables["abort"]
 _local = TRACE.tables["address"].alias("local")
 _p = process_table()
 
 
 def _number(what: str) -> Any:  # Any: an SQL sum
-    return func.sum(case((_event.c.what == what, 1), else_=0))
+    return number_where(_event.c.what == what)
 
 
 _happened = (
@@ -40,7 +46,7 @@ _happened = (
         func.max(_event.c.backlog_now).label("backlog_peak"),
         _number("indication").label("indications"),
         _number("accepted").label("accepted"),
-        _number("accept_failed").label("accepts_failed"),
+        number_where(failed_at_listener(_event)).label("failed"),
         _number("pause").label("pauses"),
         func.max(_event.c.wait_ns).label("longest_wait_ns"),
         func.avg(_event.c.wait_ns).label("mean_wait_ns"),
@@ -60,7 +66,8 @@ _unused = (
 
 @dataclass(frozen=True, slots=True)
 class ListenerRow:
-    """One listener. `accepted_unused` counts connections on which nothing was sent or received."""
+    """One listener. `failed` counts incoming connections that failed, each once; `accepted_unused` connections on which nothing was sent
+    or received."""
 
     socket: str | None
     process: ProcessRef | None
@@ -71,15 +78,36 @@ class ListenerRow:
     backlog_peak: int | None
     indications: int
     accepted: int
-    accepts_failed: int
+    failed: int
     accepted_unused: int
     longest_wait_ns: int | None
     mean_wait_ns: int | None
     pauses: int
 
 
+@dataclass(frozen=True, slots=True)
+class FailureRow:
+    """An incoming connection that failed at a listener. `reason` is that of the abort which tells of it; `status` None where no other
+    record does."""
+
+    t_ns: int
+    socket: str | None
+    process: ProcessRef | None
+    what: str
+    peer: str | None
+    status: fmt.Status | None
+    reason: str | None
+    reason_certainty: str | None
+
+
 _accepted = func.coalesce(_happened.c.accepted, 0)
-_failed = func.coalesce(_happened.c.accepts_failed, 0)
+_aborted = (
+    select(func.count())
+    .where(_abort.c.trace_id == 1, _abort.c.socket_n == socket.c.n, _abort.c.on_listener, ~is_reported_twice(_abort))
+    .correlate(socket)
+    .scalar_subquery()
+)
+_failed = func.coalesce(_happened.c.failed, 0) + _aborted
 _indications = func.coalesce(_happened.c.indications, 0)
 
 FILTERS = (
@@ -100,7 +128,7 @@ SORTS = (
     Sort("backlog_peak", _happened.c.backlog_peak, falls=True),
     Sort("indications", _indications, falls=True),
     Sort("accepted", _accepted, falls=True),
-    Sort("accepts_failed", _failed, falls=True),
+    Sort("failed", _failed, falls=True),
     Sort("longest_wait_ns", _happened.c.longest_wait_ns, falls=True),
     Sort("mean_wait_ns", _happened.c.mean_wait_ns, falls=True),
 )
@@ -115,7 +143,7 @@ _ROWS = (
         _happened.c.backlog_peak,
         _indications.label("indications"),
         _accepted.label("accepted"),
-        _failed.label("accepts_failed"),
+        _failed.label("failed"),
         func.coalesce(_happened.c.pauses, 0).label("pauses"),
         _happened.c.longest_wait_ns,
         _happened.c.mean_wait_ns,
@@ -141,7 +169,7 @@ def _row(row: Row[Any]) -> ListenerRow:  # Any: the columns of _ROWS
         backlog_peak=row.backlog_peak,
         indications=row.indications,
         accepted=row.accepted,
-        accepts_failed=row.accepts_failed,
+        failed=row.failed,
         accepted_unused=row.accepted_unused,
         longest_wait_ns=row.longest_wait_ns,
         mean_wait_ns=None if row.mean_wait_ns is None else int(row.mean_wait_ns),
@@ -158,3 +186,55 @@ def listeners_page(db: Connection, asked: Asked) -> tuple[list[ListenerRow], Pos
 def listeners_number(db: Connection, where: Conditions) -> int | None:
     """How many listeners there are, as `count_up_to`."""
     return count_up_to(db, _ROWS, table=socket, moment=_MOMENT, where=where)
+
+
+_WHAT = {"indication": "request failed", "accept_failed": "accept failed", "abort": "aborted"}
+
+
+def failures(db: Connection, where: Conditions) -> list[FailureRow]:
+    """The first `MOST_FAILURES` connections that failed at the listeners that the filters leave, in time order, each once."""
+    e, a = _event.c, _abort.alias("told").c
+    peer = TRACE.tables["address"].alias("peer")
+    listeners = _ROWS.with_only_columns(socket.c.n).where(socket.c.trace_id == 1, *where.clauses()).subquery("chosen")
+    chosen = select(listeners.c.n)
+    told = (
+        select(func.min(a.n))
+        .where(a.trace_id == 1, a.socket_n == e.socket_n, a.on_listener)
+        .where(a.t_ns.between(e.t_ns - SAME_INCIDENT_NS, e.t_ns + SAME_INCIDENT_NS))
+        .correlate(_event)
+        .scalar_subquery()
+    )
+    happened = union_all(
+        select(e.t_ns, e.socket_n, e.what, e.peer_n, e.status, told.label("abort_n")).where(
+            e.trace_id == 1, failed_at_listener(_event), e.socket_n.in_(chosen)
+        ),
+        select(
+            _abort.c.t_ns, _abort.c.socket_n, literal("abort").label("what"), null().label("peer_n"), null().label("status"), _abort.c.n
+        ).where(_abort.c.trace_id == 1, _abort.c.on_listener, ~is_reported_twice(_abort), _abort.c.socket_n.in_(chosen)),
+    ).subquery("failed")
+    reason = _abort.alias("reason")
+    rows = db.execute(
+        select(happened, peer.c.text.label("peer"), reason.c.reason, reason.c.reason_name, reason.c.reason_certainty)
+        .add_columns(*socket_columns(socket), *process_columns(_p))
+        .select_from(
+            happened.join(socket, and_(socket.c.trace_id == 1, socket.c.n == happened.c.socket_n))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == socket.c.process_n))
+            .outerjoin(peer, and_(peer.c.trace_id == 1, peer.c.n == happened.c.peer_n))
+            .outerjoin(reason, and_(reason.c.trace_id == 1, reason.c.n == happened.c.abort_n))
+        )
+        .order_by(happened.c.t_ns, happened.c.socket_n)
+        .limit(MOST_FAILURES)
+    )
+    return [
+        FailureRow(
+            t_ns=row.t_ns,
+            socket=socket_ref(row),
+            process=process_ref(row),
+            what=_WHAT[row.what],
+            peer=row.peer,
+            status=fmt.to_status(row.status),
+            reason=None if row.reason is None else f"{row.reason} {fmt.words(row.reason_name)}" if row.reason_name else f"{row.reason}",
+            reason_certainty=row.reason_certainty,
+        )
+        for row in rows
+    ]

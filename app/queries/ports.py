@@ -10,6 +10,7 @@ from app.filters import Conditions, Filter
 from app.links import ProcessRef
 from app.paging import Asked, Sort
 from app.queries.addresses import address_numbers, parse_address_range
+from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.sums import number_where
 from app.queries.who import (
     life_filters,
@@ -84,8 +85,17 @@ FILTERS = (
     Filter(
         "address", parse_address_range, lambda v: _socket.c.remote_n.in_(address_numbers(v)), "to {}", "Remote address", hint="IP or prefix"
     ),
+    Filter(
+        "status",
+        parse_status,
+        lambda v: _socket.c.n.in_(select(_failure.c.socket_n).where(_failure.c.trace_id == 1, status_condition(_failure.c.status, v))),
+        "with a bind that failed with {}",
+        "Failed bind",
+        show=status_words,
+        hint="10055, a name",
+    ),
     *life_filters(_socket.c.first_ns, func.coalesce(_socket.c.closed_ns, _socket.c.last_ns)),
-)  # fmt: skip
+)
 
 _count = func.count()
 
@@ -224,13 +234,15 @@ def _peaks(db: Connection, where: Conditions) -> dict[int | None, tuple[int, int
 
 
 def bind_failures(db: Connection, where: Conditions) -> list[BindFailureRow]:
-    """Binds that failed, in time order; of the filters only process and time range hold here."""
+    """Binds that failed, in time order; of the filters those of process, status and time range hold here, and no address."""
     s = socket_table()
     requested = TRACE.tables["address"].alias("requested")
     conditions = []
     for item in where.items:
         if item.filter.key == "process":
             conditions.append(process_filter(s.c.process_n).sql(item.value))
+        if item.filter.key == "status":
+            conditions.append(status_condition(_failure.c.status, item.value))
         if item.filter.key == "from":
             conditions.append(_failure.c.t_ns >= item.value)
         if item.filter.key == "to":

@@ -29,6 +29,7 @@ __all__ = [
 
 process = TRACE.tables["process"]
 _socket = TRACE.tables["socket"]
+_bind_failure = TRACE.tables["bind_failure"]
 _counter = TRACE.tables["heap_counter"]
 _module = TRACE.tables["module"]
 _owner = TRACE.tables["owner"]
@@ -47,18 +48,26 @@ _totals = (
     .group_by(_socket.c.process_n)
     .subquery("totals")
 )
+_failed_binds = (
+    select(_socket.c.process_n.label("process_n"), func.count().label("binds"))
+    .select_from(_bind_failure.join(_socket, and_(_socket.c.trace_id == 1, _socket.c.n == _bind_failure.c.socket_n)))
+    .where(_bind_failure.c.trace_id == 1)
+    .group_by(_socket.c.process_n)
+    .subquery("failed_binds")
+)
 _peak = _counter.alias("peak")
 _allocated = _counter.alias("allocated")
 
 _sockets = func.coalesce(_totals.c.sockets, 0)
 _sent = func.coalesce(_totals.c.bytes_sent, 0)
 _received = func.coalesce(_totals.c.bytes_received, 0)
-_errors = func.coalesce(_totals.c.errors, 0)
+_errors = func.coalesce(_totals.c.errors, 0) + func.coalesce(_failed_binds.c.binds, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """One instance of a process in the list. Heap numbers are None where its heap was not traced."""
+    """One instance of a process in the list: `errors` counts failed operations and failed binds. Heap numbers are None where its heap was
+    not traced."""
 
     process: str
     pid: int | None
@@ -187,6 +196,7 @@ _ROWS: Select[Any] = select(  # Any: the columns of ProcessRow
     _allocated.c.value.label("bytes_allocated"),
 ).select_from(
     process.outerjoin(_totals, _totals.c.process_n == process.c.n)
+    .outerjoin(_failed_binds, _failed_binds.c.process_n == process.c.n)
     .outerjoin(_peak, _counted(_peak, "peak_bytes"))
     .outerjoin(_allocated, _counted(_allocated, "bytes_allocated"))
 )

@@ -9,8 +9,9 @@ from app import format as fmt
 from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, yes_no
 from app.links import ProcessRef, socket_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
-from app.queries.addresses import AddressRange, address_numbers, parse_address_range, parse_port, port_numbers
+from app.queries.addresses import AddressRange, address_numbers, parse_address_range, parse_port, port_numbers, remote_filter
 from app.queries.who import life_filters, process_columns, process_filter, process_ref, process_table
+from collector.store.evidence import HALF_CLOSED_NS, half_closed, is_left_open
 from collector.store.tables import TRACE
 
 __all__ = ["ENDS", "FILTERS", "SORTS", "TYPES", "SocketRow", "protocol_words", "socket_rows", "sockets_number", "sockets_page"]
@@ -103,12 +104,27 @@ _was_used = or_(
     socket.c.bytes_indicated > 0,
     socket.c.listener,
 )
+_KEPT_WORDS = {
+    "left_open": "that were connected in the trace and never closed",
+    "half_closed": f"that stayed open {fmt.duration(HALF_CLOSED_NS)} or longer after their peer finished",
+}
+
+
+def _is_kept(words: tuple[str, ...]) -> ColumnElement[bool]:
+    trace = TRACE.tables["trace"]
+    end_ns = select(trace.c.end_ns).where(trace.c.trace_id == 1).scalar_subquery()
+    half = half_closed(end_ns).subquery("half_closed")
+    conditions = {"left_open": is_left_open(socket), "half_closed": socket.c.n.in_(select(half.c.socket_n))}
+    return or_(*(conditions[word] for word in words))
+
+
 _life = func.coalesce(socket.c.closed_ns, socket.c.last_ns) - socket.c.first_ns
 
 FILTERS = (
     process_filter(socket.c.process_n),
     Filter("endpoint", parse_address, lambda v: socket.c.endpoint == fmt.stored_address(v), "at endpoint {}", "Endpoint", hint="0x…"),
     Filter("address", parse_address_range, _has_address, "with address {}", "Address", hint="IP, IP:port or prefix"),
+    remote_filter(socket.c.remote_n),
     Filter("port", parse_port, _has_port, "with port {}", "Port", hint="local or remote"),
     Filter(
         "protocol",
@@ -174,6 +190,15 @@ FILTERS = (
         "Other end here",
         show=lambda v: "with" if v else "without",
         choices=(("yes", "yes"), ("no", "no")),
+    ),
+    Filter(
+        "kept",
+        one_of(("left_open", "half_closed")),
+        _is_kept,
+        "{}",
+        "Kept",
+        show=lambda v: " or ".join(_KEPT_WORDS[word] for word in v),
+        choices=(("left_open", "connected here, never closed"), ("half_closed", "open long after the peer finished")),
     ),
     Filter(
         "unused",

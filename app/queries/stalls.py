@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, union
 
 from app.links import ProcessRef
 from app.paging import Asked, Sort
 from app.queries.operations import kinds_of
+from app.queries.sums import number_where
 from app.queries.who import (
     moment_filters,
     process_columns,
@@ -62,46 +63,58 @@ def _is_delay(ns: ColumnElement[Any]) -> ColumnElement[bool]:  # Any: an integer
 _is_send = _operation.c.kind.in_(kinds_of("send"))
 _moment = case((_is_send, _operation.c.posted_ns), else_=_operation.c.completed_ns)
 
-FILTERS = (process_filter(_s.c.process_n), socket_filter(_operation.c.socket_n), *moment_filters(_moment))
+FILTERS = (process_filter(_s.c.process_n), socket_filter(_s.c.n), *moment_filters(_moment))
 
 _NAMES = ("count", "lost_ns", "mean_ns", "small_sends", "first_ns")
+_OF_SOCKET = ("process", "endpoint")
+
+
+def _of_socket(asked: Asked) -> list[ColumnElement[bool]]:
+    """The filters that choose sockets, as conditions on these."""
+    return [item.filter.sql(item.value) for item in asked.where.items if item.filter.key in _OF_SOCKET]
 
 
 def _busy(asked: Asked) -> Any:  # Any: a select of socket numbers
     """The stream sockets that are looked at: those with the most sends, of those that the filters leave."""
-    one_of = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key == "process"]
-    some = select(_s.c.n).where(_s.c.trace_id == 1, or_(_s.c.type == 1, _s.c.type.is_(None)), _s.c.sends >= LEAST, *one_of)
-    if (link := asked.where.value("endpoint")) is not None:
-        some = some.where(socket_filter(_s.c.n).sql(link))
-    return some.order_by(_s.c.sends.desc(), _s.c.n).limit(MOST_SOCKETS)
+    return (
+        select(_s.c.n, _s.c.loopback_peer_n)
+        .where(_s.c.trace_id == 1, or_(_s.c.type == 1, _s.c.type.is_(None)), _s.c.sends >= LEAST, *_of_socket(asked))
+        .order_by(_s.c.sends.desc(), _s.c.n)
+        .limit(MOST_SOCKETS)
+        .cte("busy")
+    )
 
 
 def _steps(asked: Asked) -> Any:  # Any: a subquery
-    """Sends when posted and receives when completed, each with the two before it on its socket."""
+    """Sends when posted and receives when completed, each with the two before it on its socket; of both ends of a local connection."""
+    o = _operation.c
+    busy = _busy(asked)
+    looked_at = union(select(busy.c.n), select(busy.c.loopback_peer_n).where(busy.c.loopback_peer_n.is_not(None)))
 
     def before(column: Any, steps: int = 1) -> Any:  # Any: parts of SQL
-        return func.lag(column, steps).over(partition_by=_operation.c.socket_n, order_by=(_moment, _operation.c.n))
+        return func.lag(column, steps).over(partition_by=o.socket_n, order_by=(_moment, o.n))
 
     return (
         select(
-            _operation.c.socket_n,
+            o.socket_n,
+            case((_s.c.loopback_peer_n < _s.c.n, _s.c.loopback_peer_n), else_=_s.c.n).label("pair"),
             _moment.label("t"),
             case((_is_send, 1), else_=0).label("is_send"),
-            _operation.c.bytes,
-            (_operation.c.completed_ns - _operation.c.posted_ns).label("took"),
+            o.bytes,
+            (o.completed_ns - o.posted_ns).label("took"),
             before(_moment).label("t1"),
             before(case((_is_send, 1), else_=0)).label("send1"),
-            before(_operation.c.bytes).label("bytes1"),
+            before(o.bytes).label("bytes1"),
             before(case((_is_send, 1), else_=0), 2).label("send2"),
         )
-        .select_from(_operation.join(_s, and_(_s.c.trace_id == 1, _s.c.n == _operation.c.socket_n)))
+        .select_from(_operation.join(_s, and_(_s.c.trace_id == 1, _s.c.n == o.socket_n)))
         .where(
-            _operation.c.trace_id == 1,
-            _operation.c.kind.in_(kinds_of("send", "recv")),
-            _operation.c.outcome == OUTCOMES.index("completed"),
+            o.trace_id == 1,
+            o.kind.in_(kinds_of("send", "recv")),
+            o.outcome == OUTCOMES.index("completed"),
             _moment.is_not(None),
-            _operation.c.socket_n.in_(_busy(asked)),
-            *asked.where.clauses(),
+            o.socket_n.in_(looked_at),
+            *(item.filter.sql(item.value) for item in asked.where.items if item.filter.key not in _OF_SOCKET),
         )
         .subquery("steps")
     )
@@ -115,30 +128,43 @@ def stalls(db: Connection, asked: Asked) -> tuple[list[StallRow], bool]:
     """Sockets whose small sends wait, in the order asked for, and whether there are more than a page has.
 
     A wait is a small send that itself takes that long, or that follows another send and is answered that late: write, write, read.
+    Waits that overlap, of one pattern or both, at one end of a local connection or both, are one; it belongs to where it began first.
     """
-    steps = _steps(asked)
-    small = and_(steps.c.is_send == 1, steps.c.bytes.between(1, SMALL_BYTES))
-    slow = and_(small, _is_delay(steps.c.took))
+    steps = _steps(asked).c
+    small = and_(steps.is_send == 1, steps.bytes.between(1, SMALL_BYTES))
+    slow = and_(small, _is_delay(steps.took))
     answered = and_(
-        steps.c.is_send == 0,
-        steps.c.send1 == 1,
-        steps.c.send2 == 1,
-        steps.c.bytes1.between(1, SMALL_BYTES),
-        _is_delay(steps.c.t - steps.c.t1),
+        steps.is_send == 0,
+        steps.send1 == 1,
+        steps.send2 == 1,
+        steps.bytes1.between(1, SMALL_BYTES),
+        _is_delay(steps.t - steps.t1),
     )
-    waited = case((slow, steps.c.took), (answered, steps.c.t - steps.c.t1))
+    waits = select(
+        steps.socket_n,
+        steps.pair,
+        case((small, 1), else_=0).label("is_small"),
+        case((slow, steps.t), (answered, steps.t1)).label("since"),
+        case((slow, steps.t + steps.took), (answered, steps.t)).label("until"),
+    ).subquery("waits")
+    # What lies within another wait of the connection, at this end or the other, is that wait again.
+    order_in_pair = (waits.c.since.nulls_last(), waits.c.until, waits.c.socket_n)
+    earlier = func.max(waits.c.until).over(partition_by=waits.c.pair, order_by=order_in_pair, rows=(None, -1))
+    seen = select(waits, func.coalesce(earlier, waits.c.since).label("earlier")).subquery("seen").c
+    is_new = and_(seen.since.is_not(None), seen.since >= seen.earlier)
+    lost = case((is_new, seen.until - seen.since), else_=0)
     sums = (
         select(
-            steps.c.socket_n,
-            func.count(waited).label("count"),
-            func.sum(case((small, 1), else_=0)).label("small_sends"),
-            func.sum(waited).label("lost_ns"),
-            func.avg(waited).label("mean_ns"),
-            func.min(case((waited.is_not(None), steps.c.t))).label("first_ns"),
-            func.max(case((waited.is_not(None), steps.c.t))).label("last_ns"),
+            seen.socket_n,
+            number_where(is_new).label("count"),
+            func.sum(seen.is_small).label("small_sends"),
+            func.sum(lost).label("lost_ns"),
+            (func.sum(lost) / number_where(is_new)).label("mean_ns"),
+            func.min(case((is_new, seen.since))).label("first_ns"),
+            func.max(case((is_new, seen.since))).label("last_ns"),
         )
-        .group_by(steps.c.socket_n)
-        .having(func.count(waited) >= LEAST)
+        .group_by(seen.socket_n)
+        .having(number_where(is_new) >= LEAST)
         .subquery("sums")
     )
     order = sums.c[asked.order.sort.key]
@@ -154,6 +180,7 @@ def stalls(db: Connection, asked: Asked) -> tuple[list[StallRow], bool]:
             .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
             .outerjoin(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == _s.c.remote_n))
         )
+        .where(*_of_socket(asked))
         .order_by(order.desc() if asked.order.falls else order.asc(), sums.c.socket_n)
         .limit(asked.limit + 1)
     ).all()

@@ -35,6 +35,9 @@ __all__ = [
     "socket_table",
 ]
 
+UNKNOWN_PROCESS = "unknown"
+"""What the process filter calls rows without a known process."""
+
 _process = TRACE.tables["process"]
 _socket = TRACE.tables["socket"]
 
@@ -104,23 +107,30 @@ def _parse_process(text: str) -> ProcessLink | int | str:
 
 
 def process_filter(column: ColumnElement[Any], words: str = "of process {}") -> Filter:  # Any: a nullable integer column
-    """Rows of one process instance (`PID@NS`), of all instances of a pid, or of all whose image has a text in it."""
+    """Rows of one process instance (`PID@NS`), of all instances of a pid, of all whose image has a text in it, or of an unknown one."""
 
     def sql(value: ProcessLink | int | str) -> ColumnElement[bool]:
+        if value == UNKNOWN_PROCESS:
+            return column.is_(None)
         if isinstance(value, ProcessLink):
             return column == process_number(value)
         p = process_table("filtered_process")
         is_it = p.c.pid == value if isinstance(value, int) else p.c.image.icontains(value, autoescape=True)
         return column.in_(select(p.c.n).where(p.c.trace_id == 1, is_it))
 
-    return Filter("process", _parse_process, sql, words, "Process", hint="name, pid or pid@time")
+    return Filter("process", _parse_process, sql, words, "Process", hint="name, pid, pid@time, unknown")
 
 
 def owner_filter(socket_n: ColumnElement[Any]) -> Filter:  # Any: as above
     """As `process_filter`, for rows that name a socket: by the socket's process, without joining the socket to every row."""
     s = socket_table("owned_socket")
     of_socket = process_filter(s.c.process_n)
-    return replace(of_socket, sql=lambda value: socket_n.in_(select(s.c.n).where(s.c.trace_id == 1, of_socket.sql(value))))
+
+    def sql(value: Any) -> ColumnElement[bool]:  # Any: what a process filter parses
+        owned = socket_n.in_(select(s.c.n).where(s.c.trace_id == 1, of_socket.sql(value)))
+        return or_(socket_n.is_(None), owned) if value == UNKNOWN_PROCESS else owned
+
+    return replace(of_socket, sql=sql)
 
 
 def socket_filter(column: ColumnElement[Any], words: str = "on endpoint {}") -> Filter:  # Any: as above

@@ -1,15 +1,18 @@
 """The list of listeners."""
 
+from dataclasses import dataclass, fields
+
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from app.deps import ReadTrace
-from app.listing import Column
+from app.format import thin
+from app.listing import Column, Listing, plain_listing
 from app.queries import listeners as queries
 from app.render import render
-from app.views.lists import asked_of, list_page, parameters
+from app.views.lists import ListPage, asked_of, list_page, parameters
 
-__all__ = ["COLUMNS", "router"]
+__all__ = ["COLUMNS", "ListenersPage", "router"]
 
 router = APIRouter()
 
@@ -23,12 +26,31 @@ COLUMNS = (
     Column("backlog_peak", "Backlog reached", "count"),
     Column("indications", "Arrived", "count", term="indication"),
     Column("accepted", "Accepted", "count"),
-    Column("accepts_failed", "Failed", "errors"),
+    Column("failed", "Failed", "errors"),
     Column("accepted_unused", "Never used", "count"),
     Column("longest_wait_ns", "Longest wait", "duration"),
     Column("mean_wait_ns", "Mean wait", "duration"),
     Column("pauses", "Pauses", "count"),
 )
+
+
+FAILURE_COLUMNS = (
+    Column("t_ns", "Time", "time", keeps=True),
+    Column("status", "Status", "status", keeps=True, term="status"),
+    Column("what", "What"),
+    Column("peer", "From", "optional"),
+    Column("reason", "Abort reason", "drop_reason"),
+    Column("socket", "Listener", "socket"),
+    Column("process", "Process", "process"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenersPage(ListPage):
+    """The listeners, and the incoming connections that failed at them."""
+
+    failures: Listing
+    failures_note: str = ""
 
 
 @router.get(
@@ -58,4 +80,12 @@ def listeners(request: Request, trace: ReadTrace) -> Response:
         needs=("listens",),
         otherwise="No socket listened in this trace.",
     )
-    return render(request, "list.html", page)
+    failed = queries.failures(trace.db, asked.where)
+    whole = ListenersPage(
+        **{one.name: getattr(page, one.name) for one in fields(page)},
+        failures=plain_listing("failures", trace.urls("listeners", trace_key=trace.key), FAILURE_COLUMNS, failed),
+        failures_note=f"The first {thin(queries.MOST_FAILURES)} are shown; narrow the list above to see others."
+        if len(failed) == queries.MOST_FAILURES
+        else "",
+    )
+    return render(request, "listeners.html", whole)

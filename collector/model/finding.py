@@ -27,12 +27,14 @@ __all__ = [
     "sized",
     "span",
     "status_text",
+    "was",
     "worst_first",
 ]
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 CERTAIN, POSSIBLE = "certain", "possible"
 _NEAR_NS = 1_000_000_000
+ANY_PROCESS = -1
 MAX_PER_RULE = 20
 """A rule names the groups with most to show; what it leaves out is on the page that it links to."""
 
@@ -131,10 +133,14 @@ class About:
         key = self.socket(n)
         return f"sockets/{key}" if key else None
 
-    def link(self, page: str, *, process_n: int | None = None, socket_n: int | None = None, **filters: object) -> str:
-        """Path of a list page, filtered to one socket, else to one process, and by `filters` as the page spells them."""
+    def link(self, page: str, *, process_n: int | None = ANY_PROCESS, socket_n: int | None = None, **filters: object) -> str:
+        """Path of a list page, filtered to one socket, else to one process or those without a known one, and by `filters` as the page
+        spells them."""
         endpoint = self.socket(socket_n) if socket_n is not None else None
-        whose = {"endpoint": endpoint} if endpoint else {"process": self.process(process_n).link}
+        if endpoint:
+            whose: dict[str, object] = {"endpoint": endpoint}
+        else:
+            whose = {} if process_n == ANY_PROCESS else {"process": self.process(process_n).link or "unknown"}
         given = {key: value for key, value in {**whose, **filters}.items() if value is not None}
         return f"{page}?{urlencode(given, quote_via=quote, safe='@:,[]')}" if given else page
 
@@ -142,6 +148,11 @@ class About:
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """`1 socket`, `1,204 sockets`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def was(count: int) -> str:
+    """`was` of one, `were` of more."""
+    return "was" if count == 1 else "were"
 
 
 def sized(count: int) -> str:

@@ -23,6 +23,7 @@ from collector.model.finding import (
     sized,
     span,
     status_text,
+    was,
 )
 from collector.store.tables import drop, operation, option, peer, socket
 
@@ -73,9 +74,9 @@ def datagrams_dropped(about: About) -> Iterator[Finding]:
             row.process_n,
             row.socket_n,
             row.t_ns,
-            f"{counted(row.times, 'datagram')} to {about.process(row.process_n).label} {'was' if row.times == 1 else 'were'} dropped",
+            f"{counted(row.times, 'datagram')} to {about.process(row.process_n).label} {was(row.times)} dropped",
             said(
-                f"{sized(row.bytes)} from {counted(row.sources, 'sender')} were thrown away, {between(row.t_ns, row.last_ns)} ({name}).",
+                f"{sized(row.bytes)} from {_senders(row.sources)} {was(row.bytes)} thrown away, {between(row.t_ns, row.last_ns)} ({name}).",
                 reason.meaning if reason else None,
                 f"The receive buffer in force was {sized(row.buffer)}." if row.buffer is not None else None,
                 _waiting(row.outstanding or 0) if slow else None,
@@ -88,6 +89,10 @@ def datagrams_dropped(about: About) -> Iterator[Finding]:
             about.link("drops", process_n=row.process_n, socket_n=row.socket_n, reason=row.reason),
             "Q21",
         )
+
+
+def _senders(count: int) -> str:
+    return counted(count, "sender") if count else "unknown senders"
 
 
 def _waiting(receives: int) -> str:
@@ -132,14 +137,20 @@ def datagram_resets(about: About) -> Iterator[Finding]:
             row.t_ns,
             f"{counted(row.times, 'datagram receive')} of {about.process(row.process_n).label} failed with {status_text(row.status)}",
             said(
-                f"An earlier datagram of this socket met a closed port or no way to it, first at {span(row.t_ns)};",
-                f"it had sent to {counted(row.peers or 0, 'address', 'addresses')}.",
+                f"{'It failed' if row.times == 1 else 'The first failed'} at {span(row.t_ns)};",
+                f"the socket had sent to {counted(row.peers or 0, 'address', 'addresses')}.",
                 f"{setting}.",
-                "Certain: the status was recorded; the ICMP message itself is not.",
+                "The status is recorded. Possible: an earlier datagram of this socket probably met a closed port, or no way to its address;"
+                " the ICMP message that would say so is not traced.",
                 "Next: see which peer no longer listens, or switch the report off with SIO_UDP_CONNRESET.",
             ),
-            CERTAIN,
-            about.link("errors", socket_n=row.socket_n, status=f"0x{row.status:08x}"),
+            POSSIBLE,
+            about.link(
+                "errors",
+                socket_n=row.socket_n,
+                kind=",".join(words.OPERATION_KINDS[kind] for kind in _RECEIVES),
+                status=f"0x{row.status:08x}",
+            ),
             "Q15",
         )
 
@@ -155,10 +166,11 @@ def receives_too_small(about: About) -> Iterator[Finding]:
             func.min(func.coalesce(o.completed_ns, o.posted_ns)).label("t_ns"),
             func.min(o.posted_len).label("shortest"),
             func.max(o.posted_len).label("longest"),
+            o.status,
         )
         .select_from(OPERATION_OF_SOCKET)
         .where(HAS_SOCKET, o.kind.in_(_RECEIVES), o.status.in_(TOO_SMALL))
-        .group_by(s.process_n, o.socket_n)
+        .group_by(s.process_n, o.socket_n, o.status)
         .order_by(func.count().desc())
         .limit(MAX_PER_RULE)
     )
@@ -179,11 +191,17 @@ def receives_too_small(about: About) -> Iterator[Finding]:
             row.t_ns,
             f"{counted(row.times, 'receive')} of {about.process(row.process_n).label} had too little room for the datagram",
             said(
-                f"Receives of {lengths} were answered with {status_text(TOO_SMALL[0])}, first at {span(row.t_ns)}.",
-                "The rest of each datagram is lost. Certain: the status was recorded.",
+                f"{'It' if row.times == 1 else 'They'} offered {lengths} and {was(row.times)} answered with",
+                f"{status_text(row.status)}, {'' if row.times == 1 else 'first '}at {span(row.t_ns)}.",
+                "Certain: the status was recorded; it says that what did not fit is lost.",
                 "Next: post receives of the largest datagram that the protocol allows.",
             ),
             CERTAIN,
-            about.link("operations", socket_n=row.socket_n, status=f"0x{TOO_SMALL[0]:08x}"),
+            about.link(
+                "operations",
+                socket_n=row.socket_n,
+                kind=",".join(words.OPERATION_KINDS[kind] for kind in _RECEIVES),
+                status=f"0x{row.status:08x}",
+            ),
             "Q22",
         )

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from sqlalchemy import case, distinct, func, or_, select
+from sqlalchemy import case, distinct, func, select
 
 from collector import words
-from collector.afdcodes import ABORT_REASONS, STATUS_WOULD_BLOCK, TRANSPORT_ABORTS
+from collector.afdcodes import ABORT_REASONS, STATUS_WOULD_BLOCK, AbortReason
 from collector.model.finding import (
     CERTAIN,
     HAS_SOCKET,
@@ -23,7 +23,9 @@ from collector.model.finding import (
     sized,
     span,
     status_text,
+    was,
 )
+from collector.store.evidence import REST_NS, SOON_NS, rest_before
 from collector.store.tables import abort, address, operation, socket
 
 __all__ = ["aborted", "closed_in_flight", "connects_failed", "stale_connections", "unread_at_close"]
@@ -35,15 +37,16 @@ _RECEIVES = tuple(_KIND(kind) for kind in ("recv", "recvfrom", "recvmsg"))
 _DATA = (*_SENDS, *_RECEIVES)
 _ERRORS = (_OUTCOME("failed"), _OUTCOME("rejected"))
 
-REST_NS = 5_000_000_000
-"""A connection that was silent this long before its last use was probably kept in a pool."""
-_SOON_NS = 2_000_000_000
-_MARKS = {CERTAIN: "confirmed", POSSIBLE: "inferred"}
-_MOMENTS = {"close": "closing"}
+_MOMENTS = {"close": "while it was being closed", "running": "while it was open"}
+_ASKED_FOR = {2: "asked for the reset of {}", 3: "shut down receiving on {} with data unread"}
+"""Reasons that say that the program, or a library in it, did it."""
 
 
 def aborted(about: About) -> Iterator[Finding]:
-    """Q01: the first abort of each connection is its cause; grouped by process, side, moment and reason."""
+    """Q01: the first abort of each connection is its cause; grouped by process, side, moment and reason.
+
+    The number of a reason is recorded. What it means may be inferred: then the title only says "probably", and the badge "possible".
+    """
     a, s = abort.c, socket.c
     query = (
         select(
@@ -66,16 +69,9 @@ def aborted(about: About) -> Iterator[Finding]:
     )
     for row in about.rows(query):
         reason = ABORT_REASONS.get(row.reason)
-        who = about.process(row.process_n).label
-        name = f"reason {row.reason}, {reason.name}" if reason else f"reason {row.reason}, unnamed"
+        sure = reason.certainty if reason else CERTAIN  # the title then speaks of the number alone
         ended = about.process_end(row.process_n, near_ns=row.last_ns) if row.during == "close" else None
         by_transport = row.initiator == "transport"
-        if by_transport:
-            title = f"{counted(row.times, 'connection')} of {who} {'was' if row.times == 1 else 'were'} reset by the network side"
-        elif ended is not None:
-            title = f"{who} ended with {counted(row.times, 'connection')} open"
-        else:
-            title = f"Winsock aborted {counted(row.times, 'connection')} of {who} while {_MOMENTS.get(row.during, row.during)}"
         yield Finding(
             "aborted",
             HIGH if by_transport and row.during == "running" else MEDIUM if row.during == "running" else LOW,
@@ -83,26 +79,65 @@ def aborted(about: About) -> Iterator[Finding]:
             row.process_n,
             row.socket_n if row.sockets == 1 else None,
             row.t_ns,
-            title,
+            _abort_title(about.process(row.process_n).label, row.times, row.reason, during=row.during, at_exit=ended is not None),
             said(
-                f"{'The transport' if by_transport else 'Winsock'} reported it ({name}), {between(row.t_ns, row.last_ns)}.",
-                f"The process ended at {span(ended)}." if ended is not None else reason.meaning if reason else None,
+                f"{'It was' if row.times == 1 else 'Each was'} recorded as an abort of reason {row.reason}"
+                f"{f', {reason.name}' if reason else ''}, {between(row.t_ns, row.last_ns)}.",
+                (reason.meaning if sure == CERTAIN else f"Probably: {reason.meaning[:1].lower()}{reason.meaning[1:]}") if reason else None,
+                f"The process ended at {span(ended)}, so that its end probably closed {_it(row.times)}." if ended is not None else None,
                 _waiting(row.busy, row.times),
-                f"Certain: the event was recorded; the meaning of its number is {_MARKS[reason.certainty] if reason else 'not known'}.",
+                _how_sure(reason),
                 f"Next: {reason.next_step[:1].lower() + reason.next_step[1:] if reason else 'see the last operations before it.'}",
             ),
-            CERTAIN if by_transport or (reason and reason.certainty == CERTAIN) else POSSIBLE,
+            sure,
             about.socket_page(row.socket_n)
             if row.sockets == 1
-            else about.link("aborts", process_n=row.process_n, reason=row.reason, during=row.during),
+            else about.link(
+                "aborts",
+                process_n=row.process_n,
+                reason=row.reason,
+                initiator=row.initiator,
+                during=row.during,
+                primary="yes",
+                unread="no",
+                listener="no",
+            ),
             "Q01",
         )
+
+
+def _abort_title(who: str, times: int, number: int, *, during: str, at_exit: bool) -> str:
+    """What happened, with a cause only where the number's meaning is confirmed."""
+    connections = counted(times, "connection")
+    when = "as it ended" if at_exit else _MOMENTS[during]
+    reason = ABORT_REASONS.get(number)
+    if reason is None:
+        return f"{connections} of {who} {was(times)} aborted {when} (reason {number}, unnamed)"
+    if reason.certainty != CERTAIN:
+        return f"{connections} of {who} {was(times)} aborted {when} (reason {number}, probably: {reason.name.replace('_', ' ')})"
+    if number in _ASKED_FOR:
+        return f"{who} {_ASKED_FOR[number].format(connections)}"
+    return f"Winsock aborted {connections} of {who} {when} ({reason.name.replace('_', ' ')})"
+
+
+def _how_sure(reason: AbortReason | None) -> str:
+    if reason is None:
+        return "Certain: the event and its number were recorded; what the number means is not known."
+    if reason.certainty == CERTAIN:
+        return "Certain: the event and its number were recorded, and what the number means is confirmed."
+    return "Possible: the event and its number were recorded; what the number means is inferred."
+
+
+def _it(count: int) -> str:
+    return "it" if count == 1 else "them"
 
 
 def _waiting(busy: int, connections: int) -> str | None:
     if not busy:
         return None
-    return "Requests were in flight." if connections == 1 else f"Requests were in flight on {busy:,} of them."
+    if connections == 1:
+        return "Requests were in flight."
+    return f"Requests were in flight on {'all' if busy == connections else format(busy, ',')} of them."
 
 
 def unread_at_close(about: About) -> Iterator[Finding]:
@@ -135,13 +170,15 @@ def unread_at_close(about: About) -> Iterator[Finding]:
             row.t_ns,
             f"{who} {verb} {counted(row.times, 'connection')} with {sized(row.unread)} unread",
             said(
-                f"{sized(row.unread)} had arrived and were never received, first at {span(row.t_ns)}.",
-                "The peer got a reset instead of an orderly end.",
+                f"{sized(row.unread)} had arrived and {was(row.unread)} never received, first at {span(row.t_ns)}.",
+                "Winsock aborted instead of closing in order, which sends a reset; what the peer saw is not in the trace.",
                 about.doubt("indicated and received bytes differ", "a receive may be among them"),
                 "Next: read to the end of the stream before closing.",
             ),
             about.certainty(),
-            about.socket_page(row.socket_n) if row.times == 1 else about.link("aborts", process_n=row.process_n, during=row.during),
+            about.socket_page(row.socket_n)
+            if row.times == 1
+            else about.link("aborts", process_n=row.process_n, during=row.during, primary="yes", unread="yes"),
             "Q06",
         )
 
@@ -236,7 +273,9 @@ def connects_failed(about: About) -> Iterator[Finding]:
             CERTAIN,
             about.socket_page(row.socket_n)
             if row.times == 1
-            else about.link("errors", process_n=row.process_n, kind="connect", status=f"0x{row.status or 0:08x}"),
+            else about.link(
+                "errors", process_n=row.process_n, kind="connect", status=f"0x{row.status or 0:08x}", remote=row.remote or "unknown"
+            ),
             "Q23",
         )
 
@@ -244,57 +283,40 @@ def connects_failed(about: About) -> Iterator[Finding]:
 def stale_connections(about: About) -> Iterator[Finding]:
     """Q01: a connection that rested, was used again, and was reset at once: the other end had given it up."""
     a, s = abort.c, socket.c
-    query = (
-        select(s.process_n, a.socket_n, a.t_ns)
+    rested = (
+        select(s.process_n, a.socket_n, a.t_ns, rest_before().label("rest"))
         .join_from(abort, socket, (s.trace_id == a.trace_id) & (s.n == a.socket_n))
-        .where(a.is_primary, ~a.on_listener, a.during == "running", a.reason.in_(TRANSPORT_ABORTS))
-        .order_by(a.t_ns)
-        .limit(2_000)
+        .subquery("rested")
+    ).c
+    query = (
+        select(
+            rested.process_n,
+            func.count().label("times"),
+            func.min(rested.socket_n).label("socket_n"),
+            func.min(rested.t_ns).label("t_ns"),
+            func.min(rested.rest).label("rest"),
+        )
+        .where(rested.rest >= REST_NS)
+        .group_by(rested.process_n)
+        .order_by(func.count().desc())
+        .limit(MAX_PER_RULE)
     )
-    stale: dict[int | None, list[tuple[int, int, int]]] = {}
     for row in about.rows(query):
-        rest = _rest_before(about, row.socket_n, row.t_ns)
-        if rest is not None:
-            stale.setdefault(row.process_n, []).append((row.t_ns, row.socket_n, rest))
-    for process_n, found in stale.items():
-        t_ns, socket_n, _ = found[0]
-        one = socket_n if len(found) == 1 else None
+        one = row.socket_n if row.times == 1 else None
         yield Finding(
             "stale_connection",
             MEDIUM,
-            len(found),
-            process_n,
+            row.times,
+            row.process_n,
             one,
-            t_ns,
-            f"{about.process(process_n).label} used {counted(len(found), 'connection')} that the other end had probably given up",
+            row.t_ns,
+            f"{about.process(row.process_n).label} used {counted(row.times, 'connection')} that the other end had probably given up",
             said(
-                f"After a rest of {span(min(r for *_, r in found))} or more a send was posted, and a reset came within {span(_SOON_NS)}.",
+                f"After a rest of {span(row.rest)}{'' if one else ' or more'} a send was posted, and an abort came within {span(SOON_NS)}.",
                 "Possible: this is the pattern of a pooled connection used too late, not a proof.",
                 "Next: compare the idle limit of the pool with that of the server.",
             ),
             POSSIBLE,
-            about.socket_page(one)
-            if one is not None
-            else about.link("aborts", process_n=process_n, initiator="transport", during="running"),
+            about.socket_page(one) if one is not None else about.link("aborts", process_n=row.process_n, stale="yes"),
             "Q01",
         )
-
-
-def _rest_before(about: About, socket_n: int, t_ns: int) -> int | None:
-    """How long a connection was silent before the sends that were answered by an abort; None for another pattern."""
-    o = operation.c
-    query = (
-        select(o.kind, o.posted_ns, o.completed_ns)
-        .where(o.trace_id == 1, o.socket_n == socket_n, o.posted_ns <= t_ns, o.kind.in_(_DATA))
-        .where(or_(o.completed_ns.is_(None), o.completed_ns < t_ns) | o.kind.in_(_SENDS))
-        .order_by(o.posted_ns.desc())
-        .limit(8)
-    )
-    used = about.rows(query)
-    recent = [row for row in used if row.kind in _SENDS and row.posted_ns >= t_ns - _SOON_NS]
-    if not recent:
-        return None
-    again = min(row.posted_ns for row in recent)
-    before = [moment for row in used for moment in (row.posted_ns, row.completed_ns) if moment is not None and moment < again]
-    rest = again - max(before) if before else None
-    return rest if rest is not None and rest >= REST_NS else None

@@ -92,13 +92,15 @@ def buffer_overlaps(about: About) -> Iterator[Finding]:
             row.t_ns,
             f"{about.process(row.process_n).label} {did}" + (f", {row.times:,} times" if row.times > 1 else ""),
             said(
-                f"Up to {sized(row.most)} are shared, first at {span(row.t_ns)}.",
+                f"{sized(row.most)} {'are' if row.most != 1 else 'is'} shared, at {span(row.t_ns)}."
+                if row.times == 1
+                else f"Up to {sized(row.most)} {'are' if row.most != 1 else 'is'} shared, first at {span(row.t_ns)}.",
                 means,
                 _sure(row.certain, row.times, "of chained buffers only the first is known, or an end is"),
                 "Next: give each request a buffer of its own until it completes.",
             ),
             sure,
-            about.link("overlaps", process_n=row.process_n, pair=row.pair),
+            about.link("overlaps", process_n=row.process_n, pair=row.pair, severity=row.severity),
             "Q10",
         )
 
@@ -137,7 +139,9 @@ def frees_in_flight(about: About) -> Iterator[Finding]:
             said(
                 f"First at {span(row.t_ns)}.",
                 means,
-                f"Up to {sized(row.past)} lie past the end." if row.past else None,
+                f"{'' if row.times == 1 else 'Up to '}{sized(row.past)} {'lies' if row.past == 1 else 'lie'} past the end."
+                if row.past
+                else None,
                 _sure(row.certain, row.times, "records were lost, or the socket was closed before"),
                 "Next: compare the stack of the free with that of the post; free after the completion.",
             ),
@@ -251,13 +255,21 @@ def buffers_deregistered(about: About) -> Iterator[Finding]:
         select(p.n).where(p.trace_id == e.trace_id, p.pid == e.pid, p.first_ns <= e.t_ns).order_by(p.first_ns.desc()).limit(1)
     ).scalar_subquery()
     query = (
-        select(caller.label("process_n"), func.count().label("times"), func.min(e.t_ns).label("t_ns"), func.max(references).label("most"))
+        select(
+            caller.label("process_n"),
+            e.pid,
+            func.count().label("times"),
+            func.min(e.t_ns).label("t_ns"),
+            func.max(e.t_ns).label("last_ns"),
+            func.max(references).label("most"),
+        )
         .where(e.event == DEREGISTERED, references > 0)
-        .group_by("process_n")
+        .group_by("process_n", e.pid)
         .order_by(func.count().desc())
         .limit(MAX_PER_RULE)
     )
     for row in about.rows(query):
+        span_of = {"from": row.t_ns, "to": row.last_ns}  # one process id has one process after the other
         yield Finding(
             "buffer_deregistered_in_use",
             HIGH,
@@ -267,10 +279,11 @@ def buffers_deregistered(about: About) -> Iterator[Finding]:
             row.t_ns,
             f"{about.process(row.process_n).label} deregistered {counted(row.times, 'buffer')} of registered I/O in use",
             said(
-                f"Up to {counted(row.most, 'request')} still referred to the buffer, first at {span(row.t_ns)}.",
+                f"{'' if row.times == 1 else 'Up to '}{counted(row.most, 'request')} still referred to "
+                f"{'the buffer, at' if row.times == 1 else 'a buffer, first at'} {span(row.t_ns)}.",
                 "Certain: the driver counted the references. Next: deregister after the last completion.",
             ),
             CERTAIN,
-            about.link("events", event=DEREGISTERED),
+            about.link("events", event=DEREGISTERED, header_pid=row.pid, references=1, **span_of),
             "Q11",
         )

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from sqlalchemy import and_, case, distinct, func, or_, select
+from sqlalchemy import case, distinct, func, or_, select
 
-from collector.model.finding import CERTAIN, HIGH, LOW, MAX_PER_RULE, MEDIUM, About, Finding, between, counted, said, span, status_text
+from collector.model.finding import CERTAIN, HIGH, LOW, MAX_PER_RULE, MEDIUM, About, Finding, between, counted, said, span, status_text, was
+from collector.store.evidence import failed_at_listener, is_reported_twice
 from collector.store.tables import abort, address, bind_failure, listen_event, socket
 
 __all__ = ["listener_overrun", "ports_exhausted", "ports_taken"]
@@ -34,7 +35,7 @@ def ports_exhausted(about: About) -> Iterator[Finding]:
     for row in about.rows(query):
         who = about.process(row.process_n).label
         holders = [(about.process(n).label, held) for n, held in _port_holders(about, row.t_ns)]
-        held = "; ".join(f"{label} held {counted(count, 'port')}" for label, count in holders[:3])
+        held = "; ".join(f"{label} held {counted(count, 'port')}" for label, count in holders)
         yield Finding(
             "ports_exhausted",
             HIGH,
@@ -50,7 +51,7 @@ def ports_exhausted(about: About) -> Iterator[Finding]:
                 "Next: see who opens connections fastest, and whether they can be reused.",
             ),
             CERTAIN,
-            about.link("ports", process_n=row.process_n),
+            about.link("ports", process_n=row.process_n, status=f"0x{PORTS_EXHAUSTED:08x}"),
             "Q09",
         )
 
@@ -103,50 +104,64 @@ def ports_taken(about: About) -> Iterator[Finding]:
                 "Certain: the status was recorded; it is not the sign of exhausted ports. Next: see who has the port.",
             ),
             CERTAIN,
-            about.socket_page(row.socket_n) if row.times == 1 else about.link("ports", process_n=row.process_n),
+            about.socket_page(row.socket_n)
+            if row.times == 1 and row.socket_n is not None
+            else about.link("ports", process_n=row.process_n, status=f"0x{row.status:08x}"),
             "Q09",
         )
 
 
 def listener_overrun(about: About) -> Iterator[Finding]:
-    """Q13: a listener whose queue of connections filled up, or that refused some."""
+    """Q13: a listener whose queue of connections filled up, or where some failed.
+
+    A connection that fails is often recorded twice, as a failed request and as an abort at the listener right after; it counts once.
+    """
     e, s, a = listen_event.c, socket.c, abort.c
-    refused = case((and_(e.what.in_(("indication", "accept_failed")), func.coalesce(e.status, 0) >= 0xC0000000), 1), else_=0)
-    aborts = select(func.count()).where(a.trace_id == e.trace_id, a.socket_n == e.socket_n, a.on_listener).scalar_subquery()
+    failed = case((failed_at_listener(), 1), else_=0)
+    of_listener = (a.trace_id == e.trace_id, a.socket_n == e.socket_n, a.on_listener)
+    aborts = select(func.count()).where(*of_listener, ~is_reported_twice()).scalar_subquery()
+    confirmed = select(func.count()).where(*of_listener, is_reported_twice()).scalar_subquery()
     query = (
         select(
             e.socket_n,
             s.process_n,
             func.max(e.backlog_asked).label("asked"),
             func.max(e.backlog_now).label("reached"),
-            func.sum(refused).label("refused"),
+            func.sum(failed).label("failed"),
             func.max(e.wait_ns).label("wait_ns"),
-            func.min(case((refused == 1, e.t_ns))).label("refused_ns"),
+            func.min(case((failed == 1, e.t_ns))).label("failed_ns"),
             aborts.label("aborted"),
+            confirmed.label("confirmed"),
         )
         .join_from(listen_event, socket, (s.trace_id == e.trace_id) & (s.n == e.socket_n))
         .group_by(e.socket_n, s.process_n)
-        .order_by(func.sum(refused).desc())
+        .order_by(func.sum(failed).desc())
     )
-    found = [row for row in about.rows(query) if row.refused or row.aborted or (row.asked and (row.reached or 0) >= row.asked)]
+    found = [row for row in about.rows(query) if row.failed or row.aborted or (row.asked and (row.reached or 0) >= row.asked)]
     for row in found[:MAX_PER_RULE]:
-        lost = (row.refused or 0) + (row.aborted or 0)
-        at = row.refused_ns if row.refused_ns is not None else _first_full(about, row.socket_n, row.reached)
-        of = f" of {row.asked:,} asked for" if row.asked else ""
+        lost = (row.failed or 0) + (row.aborted or 0)
+        who = about.process(row.process_n).label
+        at = row.failed_ns if row.failed_ns is not None else _first_abort(about, row.socket_n)
         yield Finding(
             "listener_overrun",
             HIGH if lost else MEDIUM,
             max(lost, 1),
             row.process_n,
             row.socket_n,
-            at,
-            f"A listener of {about.process(row.process_n).label} could not keep up"
-            + (f": {counted(lost, 'connection')} refused or aborted" if lost else ""),
+            at if lost else _first_full(about, row.socket_n, row.reached),
+            f"{counted(lost, 'connection')} failed at a listener of {who}" if lost else f"The queue of a listener of {who} filled up",
             said(
-                f"Up to {counted(row.reached or 0, 'connection')} waited{of}.",
+                f"Up to {counted(row.reached, 'connection')} waited{f' of {row.asked:,} asked for' if row.asked else ''}."
+                if row.reached is not None
+                else None,
                 f"The longest wait from a request to its accept was {span(row.wait_ns)}." if row.wait_ns else None,
-                f"{counted(row.refused, 'request')} failed at the listener." if row.refused else None,
-                f"{counted(row.aborted, 'connection')} broke without ever having a socket." if row.aborted else None,
+                _failures(about, row.socket_n, row.failed) if row.failed else None,
+                f"{row.confirmed:,} of these {'is' if row.confirmed == 1 else 'are'} also recorded as an abort at the listener."
+                if row.confirmed
+                else None,
+                f"{counted(row.aborted, 'connection')} {was(row.aborted)} aborted at the listener without any other record."
+                if row.aborted
+                else None,
                 "Certain: the listener's own records say so.",
                 "Next: accept faster or keep more accepts posted, then ask for a longer backlog.",
             ),
@@ -154,6 +169,30 @@ def listener_overrun(about: About) -> Iterator[Finding]:
             about.link("listeners", socket_n=row.socket_n),
             "Q13",
         )
+
+
+def _failures(about: About, socket_n: int, failed: int) -> str:
+    """`5 incoming connections failed: 5 with STATUS_INSUFFICIENT_RESOURCES (0xC000009A).`"""
+    e = listen_event.c
+    query = (
+        select(e.status, func.count().label("times"))
+        .where(e.trace_id == 1, e.socket_n == socket_n, failed_at_listener())
+        .group_by(e.status)
+        .order_by(func.count().desc())
+        .limit(4)
+    )
+    by_status = about.rows(query)
+    if len(by_status) == 1:
+        return f"{counted(failed, 'connection')} failed with {status_text(by_status[0].status)}."
+    answers = ", ".join(f"{row.times:,} with {status_text(row.status)}" for row in by_status)
+    return f"{counted(failed, 'connection')} failed: {answers}{' and others' if sum(r.times for r in by_status) < failed else ''}."
+
+
+def _first_abort(about: About, socket_n: int) -> int | None:
+    a = abort.c
+    query = select(func.min(a.t_ns)).where(a.trace_id == 1, a.socket_n == socket_n, a.on_listener)
+    found: int | None = about.connection.execute(query).scalar()
+    return found
 
 
 def _first_full(about: About, socket_n: int, reached: int | None) -> int | None:

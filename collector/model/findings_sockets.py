@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sqlalchemy import and_, case, distinct, exists, func, literal, or_, select
+from sqlalchemy import and_, case, distinct, func, literal, or_, select
 
 from collector import words
 from collector.afdcodes import STATUS_WOULD_BLOCK
@@ -22,7 +22,9 @@ from collector.model.finding import (
     span,
     status_text,
 )
-from collector.store.tables import abort, address, operation, socket, socket_event
+from collector.store.evidence import half_closed as sockets_half_closed
+from collector.store.evidence import is_left_open
+from collector.store.tables import address, operation, socket
 
 __all__ = ["half_closed", "never_completed", "repeated_errors", "unclosed"]
 
@@ -33,26 +35,23 @@ _RECEIVES = tuple(_KIND(kind) for kind in ("recv", "recvfrom", "recvmsg"))
 _CONNECT = _KIND("connect")
 
 MIN_UNCLOSED = 10
-HALF_CLOSED_NS = 5_000_000_000
 LONG_SEND_NS = 1_000_000_000
 LONG_CONNECT_NS = 3_000_000_000
 LONG_RECEIVE_NS = 10_000_000_000
 MIN_REPEATED = 10
-PEER_FINISHED = (41, 3006)
-"""Events by which the transport says that the peer sends no more."""
 
 
 def unclosed(about: About) -> Iterator[Finding]:
     """Q05: connections opened in the trace to one address and still open at its end, most of those that were opened."""
     s, r = socket.c, address.c
-    is_open = case((s.closed_ns.is_(None) & (s.end == "open_at_end"), 1), else_=0)
+    is_open = case((is_left_open(), 1), else_=0)
     query = (
         select(
             s.process_n,
             r.text.label("remote"),
             func.count().label("opened"),
             func.sum(is_open).label("times"),
-            func.min(s.created_ns).label("t_ns"),
+            func.min(case((is_left_open(), s.created_ns))).label("t_ns"),
         )
         .join_from(socket, address, (r.trace_id == s.trace_id) & (r.n == s.remote_n))
         .where(s.create_seen, s.connections > 0, ~s.listener)
@@ -79,36 +78,24 @@ def unclosed(about: About) -> Iterator[Finding]:
                 "Next: see the stack that creates them, and who should close them.",
             ),
             about.certainty(),
-            about.link("sockets", process_n=row.process_n, address=row.remote, state="open_at_end"),
+            about.link("sockets", process_n=row.process_n, remote=row.remote, kept="left_open", unused=""),
             "Q05",
         )
 
 
 def half_closed(about: About) -> Iterator[Finding]:
-    """Q05: the peer has finished and the program has not closed: what TCP calls CLOSE_WAIT."""
-    e, s = socket_event.c, socket.c
-    finished = (
-        select(e.trace_id, e.socket_n, func.min(e.t_ns).label("t_ns"))
-        .where(e.event.in_(PEER_FINISHED), e.socket_n.is_not(None), func.coalesce(e.status, 0) < 0xC0000000)
-        .group_by(e.trace_id, e.socket_n)
-        .subquery()
-    )
-    a = abort.c
-    was_aborted = exists().where(a.trace_id == s.trace_id, a.socket_n == s.n, a.t_ns <= finished.c.t_ns + HALF_CLOSED_NS)
-    waited = func.coalesce(s.closed_ns, literal(about.end_ns)) - finished.c.t_ns
+    """Q05: the peer has finished and the program has not closed: the shape of what TCP calls CLOSE_WAIT."""
+    kept = sockets_half_closed(literal(about.end_ns)).subquery("half_closed").c
     query = (
         select(
-            s.process_n,
+            kept.process_n,
             func.count().label("times"),
-            func.min(s.n).label("socket_n"),
-            func.min(finished.c.t_ns).label("t_ns"),
-            func.max(waited).label("longest"),
-            func.sum(case((s.closed_ns.is_(None), 1), else_=0)).label("open"),
+            func.min(kept.socket_n).label("socket_n"),
+            func.min(kept.t_ns).label("t_ns"),
+            func.max(kept.waited_ns).label("longest"),
+            func.sum(kept.is_open).label("open"),
         )
-        .join_from(finished, socket, (s.trace_id == finished.c.trace_id) & (s.n == finished.c.socket_n))
-        .where(s.end != "ended_by_exit", waited >= HALF_CLOSED_NS)
-        .where(~was_aborted)
-        .group_by(s.process_n)
+        .group_by(kept.process_n)
         .order_by(func.count().desc())
         .limit(MAX_PER_RULE)
     )
@@ -121,18 +108,30 @@ def half_closed(about: About) -> Iterator[Finding]:
             row.process_n,
             row.socket_n if row.times == 1 else None,
             row.t_ns,
-            f"The peer has finished {counted(row.times, 'connection')} that {who} keeps",
+            f"The peer has finished {counted(row.times, 'connection')} that {who} kept open",
             said(
-                f"After the peer's disconnect the socket stayed open for up to {span(row.longest)};",
-                f"{row.open:,} of them are open when the trace ends.",
-                "This is what netstat shows as CLOSE_WAIT.",
+                f"After the peer's disconnect the {'socket' if row.times == 1 else 'sockets'} stayed open for {_up_to(row.times)}"
+                f"{span(row.longest)}; {_still_open(row.open, row.times)} when the trace ends.",
                 about.doubt("the disconnect was indicated and no close followed in that time", "closes may be among them"),
+                "TCP states are not traced; netstat probably shows these as CLOSE_WAIT.",
                 "Next: see whether the program reads the end of the stream and closes.",
             ),
             about.certainty(),
-            about.socket_page(row.socket_n) if row.times == 1 else about.link("sockets", process_n=row.process_n),
+            about.socket_page(row.socket_n)
+            if row.times == 1
+            else about.link("sockets", process_n=row.process_n, kept="half_closed", unused=""),
             "Q05",
         )
+
+
+def _up_to(times: int) -> str:
+    return "" if times == 1 else "up to "
+
+
+def _still_open(is_open: int, times: int) -> str:
+    if times == 1:
+        return f"it is {'still open' if is_open else 'closed'}"
+    return "all are open" if is_open == times else f"{counted(is_open, 'is', 'are')} still open"
 
 
 def never_completed(about: About) -> Iterator[Finding]:
@@ -180,8 +179,8 @@ def never_completed(about: About) -> Iterator[Finding]:
             row.t_ns,
             f"{counted(row.times, noun)} of {who} {'has' if row.times == 1 else 'have'} not completed when the trace ends",
             said(
-                f"The oldest was posted at {span(row.t_ns)} and waits for {span(about.end_ns - row.t_ns)};",
-                f"{counted(row.sockets, 'socket')} in all.",
+                f"{'It' if row.times == 1 else 'The oldest'} was posted at {span(row.t_ns)} and had waited "
+                f"{span(about.end_ns - row.t_ns)} by then{_of_sockets(row.sockets) if row.times > 1 else ''}.",
                 about.doubt("no completion was recorded", "the completion may be among them"),
                 next_step,
             ),
@@ -192,9 +191,14 @@ def never_completed(about: About) -> Iterator[Finding]:
                 socket_n=row.socket_n if row.sockets == 1 else None,
                 kind=",".join(words.OPERATION_KINDS[kind] for kind in (_SENDS, (_CONNECT,), _RECEIVES)[row.sort]),
                 outcome="in_flight",
+                to=about.end_ns - (LONG_SEND_NS, LONG_CONNECT_NS, LONG_RECEIVE_NS)[row.sort],
             ),
             "Q04",
         )
+
+
+def _of_sockets(count: int) -> str:
+    return f"; {counted(count, 'socket')} in all"
 
 
 def repeated_errors(about: About) -> Iterator[Finding]:

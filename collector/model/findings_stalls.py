@@ -33,17 +33,17 @@ def small_write_stalls(about: About) -> Iterator[Finding]:
     """Q16: small sends that wait about 40 or 200 ms, again and again: Nagle's algorithm against a delayed acknowledgement."""
     o, s = operation.c, socket.c
     query = (
-        select(o.socket_n, s.process_n, func.count().label("small"))
+        select(o.socket_n, s.process_n, s.loopback_peer_n.label("peer_n"), func.count().label("small"))
         .select_from(OPERATION_OF_SOCKET)
         .where(HAS_SOCKET, o.kind == _SEND, o.bytes.between(1, SMALL_WRITE_BYTES), or_(s.type == _STREAM, s.type.is_(None)))
-        .group_by(o.socket_n, s.process_n)
+        .group_by(o.socket_n, s.process_n, s.loopback_peer_n)
         .having(func.count() >= MIN_STALLS * 2)
         .order_by(func.count().desc())
         .limit(_CANDIDATES)
     )
     found = 0
     for row in about.rows(query):
-        waits = _stalls(about, row.socket_n)
+        waits = _own_waits(_waits(about, row.socket_n), _waits(about, row.peer_n))
         if waits.shape[0] < MIN_STALLS or waits.shape[0] * 5 < row.small:
             continue
         found += 1
@@ -60,8 +60,8 @@ def small_write_stalls(about: About) -> Iterator[Finding]:
             int(waits[0, 0]),
             f"{waits.shape[0]:,} small sends of {about.process(row.process_n).label} wait about {span(usual)} each",
             said(
-                f"Small sends are held up for {span(int(waits[:, 1].sum()))} in all, first at {span(int(waits[0, 0]))}.",
-                "The send buffer is 0, so each send waits for the peer's acknowledgement." if buffer == 0 else None,
+                f"The waits add up to {span(int(waits[:, 1].sum()))}, the first at {span(int(waits[0, 0]))}.",
+                "SO_SNDBUF was set to 0: a send then completes only when the peer has acknowledged it." if buffer == 0 else None,
                 "Possible: this is the pattern of Nagle's algorithm against a delayed acknowledgement, not a proof.",
                 "TCP_NODELAY is not traced. Next: send in one piece, or set TCP_NODELAY.",
             ),
@@ -71,11 +71,25 @@ def small_write_stalls(about: About) -> Iterator[Finding]:
         )
 
 
-def _stalls(about: About, socket_n: int) -> Int64s:
-    """(start, length) in ns of each wait of a small send of one socket, in time order.
+def _own_waits(waits: Int64s, of_peer: Int64s) -> Int64s:
+    """The waits of a socket without those that lie within another one, of its own or of the other end of a local connection: what begins
+    before an earlier wait is over is that wait again, seen otherwise."""
+    is_own = np.repeat([1, 0], [waits.shape[0], of_peer.shape[0]])
+    rows = np.column_stack([np.concatenate([waits, of_peer]), is_own])
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    over = np.maximum.accumulate(rows[:, 0] + rows[:, 1])
+    is_new = np.ones(rows.shape[0], np.bool_)
+    is_new[1:] = rows[1:, 0] >= over[:-1]
+    return np.asarray(rows[is_new & (rows[:, 2] == 1)][:, :2], dtype=np.int64)
+
+
+def _waits(about: About, socket_n: int | None) -> Int64s:
+    """(start, length) in ns of each wait of a small send of one socket; one wait may be here twice, as seen by either pattern.
 
     Either the send itself takes that long, or it follows another send and what comes back does, counted from that send on.
     """
+    if socket_n is None:
+        return np.empty((0, 2), np.int64)
     o = operation.c
     query = (
         select(
@@ -101,9 +115,7 @@ def _stalls(about: About, socket_n: int) -> Int64s:
     answered = answered[(answered > 0) & sends[answered - 1]]  # write, write, read
     gap = at[answered + 1] - at[answered]
     late = _is_delay(gap)
-    waits = np.concatenate([np.column_stack([slow[:, 2], slow[:, 3] - slow[:, 2]]), np.column_stack([at[answered[late]], gap[late]])])
-    _, first = np.unique(waits[:, 0], return_index=True)
-    return np.asarray(waits[first], dtype=np.int64)
+    return np.concatenate([np.column_stack([slow[:, 2], slow[:, 3] - slow[:, 2]]), np.column_stack([at[answered[late]], gap[late]])])
 
 
 def _is_delay(ns: Int64s) -> Bools:
