@@ -292,3 +292,19 @@ def test_a_socket_with_no_more_than_the_exit_of_its_close_is_closing_from_then_o
 
     assert lives(m) == [(None, None, 9, "closed")]
     assert m.one("abort", "during") == ("close",)
+
+
+# ---------------------------------------------------------------------------------------------------- one tick, two processors
+
+
+@pytest.mark.parametrize("create_on", [0, 1])
+def test_a_create_at_the_tick_of_the_first_call_is_of_the_same_socket(create_on: int) -> None:
+    m = model(afd.create(at_us=5), afd.bind(at_us=5), on_cpu=[create_on, 1 - create_on])
+    assert lives(m) == [(5, None, None, "open_at_end")]
+
+
+@pytest.mark.parametrize("cleanup_on", [0, 1])
+def test_cleanup_and_close_at_one_tick_are_one_end(cleanup_on: int) -> None:
+    cleanup, close = afd.cleanup(at_us=5), afd.close(at_us=5, enter_exit=EXIT)
+    m = model(afd.opened(at_us=1), cleanup, close, on_cpu=[0, 0, cleanup_on, 1 - cleanup_on])
+    assert lives(m) == [(1, 5, 5, "closed")]

@@ -420,3 +420,42 @@ def test_operations_are_numbered_by_their_first_record() -> None:
         afd.receive(at_us=4, enter_exit=EXIT, buffer=USER),
     )
     assert m.rows("operation", "n", "kind") == [(1, "recv"), (2, "send")]
+
+
+# ---------------------------------------------------------------------------------------------------- one tick, two processors
+
+
+@pytest.mark.parametrize("post_on", [0, 1])
+@pytest.mark.parametrize(
+    ("post", "completion"),
+    [
+        (afd.receive(at_us=5, buffer=USER), afd.receive(at_us=5, enter_exit=EXIT, buffer=USER, tid=0, length_bytes=300)),
+        (afd.receive(at_us=5, activity=REQUEST), afd.receive(at_us=5, enter_exit=EXIT, activity=REQUEST, tid=0, length_bytes=300)),
+        (documented.posted("Recv", at_us=5), documented.completed("Recv", at_us=5, tid=0, length_bytes=300)),
+        (documented.posted("Recv", at_us=5), documented.failed("Recv", at_us=5, tid=0)),
+        (afd.connect(at_us=5, address="192.0.2.1:80"), afd.connect(at_us=5, enter_exit=EXIT, tid=0)),
+    ],
+    ids=["buffer", "activity", "documented", "failure", "connect"],
+)
+def test_a_completion_at_the_tick_of_its_post_is_found_whichever_processor_comes_first(
+    post: Event, completion: Event, post_on: int
+) -> None:
+    m = model(afd.opened(at_us=0), post, completion, afd.receive(at_us=6, buffer=USER, tid=12), on_cpu=[0, 0, post_on, 1 - post_on, 0])
+
+    row = m.table("operation")[0]
+    assert (row["posted_ns"], row["completed_ns"], row["posted_cpu"]) == (5_000, 5_000, post_on)
+    assert row["match"] != "none"
+    assert m.rows("operation", "outcome")[1:] == [("in_flight",)]
+    assert m.table("overlap") == []
+    assert "unmatched_completions" not in m.problems
+    assert m.one("socket", "bytes_received") == (row["bytes"],)
+
+
+def test_on_one_processor_a_completion_before_a_post_is_not_its_own() -> None:
+    m = model(afd.receive(at_us=5, enter_exit=EXIT, buffer=USER), afd.receive(at_us=5, buffer=USER))
+    assert pairs(m) == [(1, "none", None, 5), (2, None, 5, None)]
+
+
+def test_completions_that_never_meet_a_post_are_told_once_the_clock_goes_on() -> None:
+    m = model([afd.receive(at_us=5, enter_exit=EXIT, buffer=USER + i) for i in range(100)], afd.receive(at_us=6, enter_exit=EXIT))
+    assert m.problems["unmatched_completions"] == len(m.table("operation")) == 101

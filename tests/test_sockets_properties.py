@@ -207,6 +207,47 @@ def test_requests_are_found_as_the_rules_say(events: list[Event]) -> None:
     assert sorted((r for r in got if r[1] is not None), key=lambda r: r[1]) == matches_by_the_rules(plain)
 
 
+MOVED = {"receive": afd.receive, "send": afd.send, "send_message": afd.send_message}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(list(MOVED)), st.integers(0, 8), st.integers(0, 3), st.integers(0, 2), st.integers(1, 2), st.booleans()),
+        min_size=1,
+        max_size=25,
+    ),
+    st.permutations([0, 1, 2]),
+)
+@settings(max_examples=60, deadline=None)
+def test_requests_of_many_processors_are_found_whichever_logged_a_tick_first(
+    requests: list[tuple[str, int, int, int, int, bool]], processors: list[int]
+) -> None:
+    """Each request has a buffer or an ActivityId of its own; its completion is logged elsewhere, perhaps at the tick of its post."""
+    placed: list[tuple[Event, int]] = []
+    expected = []
+    for i, (name, at, duration, cpu, step, is_fast) in enumerate(requests):
+        where = {"activity": 0} if is_fast else {"activity": 0x41000000 + 64 * i}
+        length = 100 + i
+        for enter_exit, t, on in ((ENTER, at, cpu), (EXIT, at + duration, (cpu + step) % 3)):
+            event = MOVED[name](
+                at_us=t / 10,
+                enter_exit=enter_exit,
+                buffer=USER + 8192 * i,
+                length_bytes=length,
+                tid=100 * i + enter_exit + 1,
+                **where,  # type: ignore[arg-type]  # keywords by name
+            )
+            placed.append((event, processors[on]))
+        expected.append((at * 100, (at + duration) * 100, length, "completed"))
+    m = model([event for event, _ in placed], on_cpu=[on for _, on in placed])
+
+    assert sorted(m.rows("operation", "posted_ns", "completed_ns", "bytes", "outcome")) == sorted(expected)
+    assert m.one("socket", "bytes_sent", "bytes_received") == (
+        sum(length for (name, *_), (_, _, length, _) in zip(requests, expected, strict=True) if name != "receive"),
+        sum(length for (name, *_), (_, _, length, _) in zip(requests, expected, strict=True) if name == "receive"),
+    )
+
+
 # ---------------------------------------------------------------------------------------------------- overlaps, by brute force
 
 

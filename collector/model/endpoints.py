@@ -106,8 +106,11 @@ class Endpoints:
                 socket.remote = 0
                 socket.last_ns = e.ns
                 return socket
-            self._supersede(socket, e)
-        socket = self._open(e, owner)
+            if socket.owner is not owner or not socket.began_with(e):
+                self._supersede(socket, e)
+                socket = self._open(e, owner)
+        else:
+            socket = self._open(e, owner)
         socket.created(e)
         socket.create_seen = True
         socket.created_ns = e.ns
@@ -117,7 +120,7 @@ class Endpoints:
 
     def close(self, socket: Socket, e: Event) -> None:
         """The last handle was closed, or the first sign of it."""
-        if socket.closed_ns is None and socket.destroyed_ns is None:
+        if socket.closed_ns is None and socket.destroyed_ns in (None, e.ns):
             socket.closed_ns = e.ns
             socket.closed_by = e.id
             socket.close_tid = e.tid

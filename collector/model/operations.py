@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from collector.afdcodes import STATUS_CANCELLED, STATUS_PENDING, STATUS_WOULD_BLOCK, fails_at_entry, is_error
 from collector.model.afd_table import USER_SPACE, Event
+from collector.model.early import Early, EarlyCompletions, Kinds
 from collector.model.matching import Match, OpenRequests
 from collector.model.operation_rows import operation_row, unposted_row
 from collector.model.overlaps import Overlaps
@@ -60,6 +61,7 @@ class Operations:
         self._requests = OpenRequests()
         self._attempts: dict[int, tuple[Operation, bool]] = {}
         self._closed: deque[Socket] = deque()
+        self._early = EarlyCompletions(self._stays_unmatched)
 
     # ------------------------------------------------------------------------------------------------ posts
 
@@ -89,6 +91,8 @@ class Operations:
                 self._attempts[e.tid] = (operation, False)
         if is_optional:
             self._await_exit(socket, operation)
+        if self._early.waiting and (early := self._early.met(operation, self._ended_by)) is not None:
+            self._join_early(operation, early)
         return operation
 
     def passes(self, tid: int) -> None:
@@ -112,12 +116,12 @@ class Operations:
             operation, match = self._requests.of_buffer(older.n * 2 + _SENDING[kind], e)
         self._complete(socket if operation is None else operation.socket, e, kind, operation, match, has_post=has_post)
 
-    def failed(self, socket: Socket, e: Event, kinds: tuple[tuple[int, ...], ...], kind: int) -> None:
+    def failed(self, socket: Socket, e: Event, kinds: Kinds, kind: int) -> None:
         """A documented transfer failed: the first group of kinds that has an open request gives it."""
         operation, match = self._of_failure(socket, e, kinds)
         if operation is None and (older := self._older(socket, e)) is not None:
             operation, match = self._of_failure(older, e, kinds)
-        self._complete(socket if operation is None else operation.socket, e, kind, operation, match)
+        self._complete(socket if operation is None else operation.socket, e, kind, operation, match, kinds=kinds)
 
     def call_done(self, socket: Socket, e: Event, kind: int, *, accepted: int | None = None, has_post: bool = True) -> Operation | None:
         """A connect or accept ended; gives its request."""
@@ -125,7 +129,7 @@ class Operations:
         self._complete(socket, e, kind, operation, match, accepted=accepted, has_post=has_post)
         return operation
 
-    def _of_failure(self, socket: Socket, e: Event, kinds: tuple[tuple[int, ...], ...]) -> tuple[Operation | None, int]:
+    def _of_failure(self, socket: Socket, e: Event, kinds: Kinds) -> tuple[Operation | None, int]:
         for group in kinds:
             operation, match = self._requests.of_failure(socket.n, group, e.tid)
             if operation is not None:
@@ -165,6 +169,7 @@ class Operations:
 
     def finish(self, sockets: Iterable[Socket], last_ticks: int, ended_ns: dict[int, int]) -> None:
         """The trace is over. `ended_ns` has the end of the process of each owner that ended, by owner number."""
+        self._early.pass_on()
         self._overlaps.settle()
         for socket in sockets:
             for operation in list(socket.open.values()):
@@ -236,6 +241,7 @@ class Operations:
         *,
         accepted: int | None = None,
         has_post: bool = True,
+        kinds: Kinds = (),
     ) -> None:
         status = e.status
         outcome = outcome_of(status)
@@ -250,15 +256,42 @@ class Operations:
             peer = self._count_bytes(socket, kind if operation is None else operation.kind, _SENDING[kind], length, e.ns, peer)
         end_ns = min(e.ns, socket.over_ns) if socket.is_over else e.ns
         if operation is None:
-            if has_post:
-                self._note_unmatched(e)
             self.count += 1
-            self._sink.put("operation", unposted_row(self.count, socket, kind, outcome, length, end_ns, e, peer, accepted))
+            row = unposted_row(self.count, socket, kind, outcome, length, end_ns, e, peer, accepted)
+            if has_post:
+                self._early.add(Early(socket, e, kind, kinds, accepted, length, row))
+            else:
+                self._sink.put("operation", row)
             return
         self._forget(operation)
         self._overlaps.ended(operation, e.ticks)
         operation.peer = peer
         self._sink.put("operation", operation_row(operation, outcome, match, length, status, end_ns, e, accepted))
+
+    def _join_early(self, operation: Operation, early: Early) -> None:
+        """A request whose completion, logged by another processor at the same tick, came first in order."""
+        e = early.e
+        _, match = self._found_by(early)
+        operation.peer = e.address or operation.peer
+        self._forget(operation)
+        self._overlaps.ended(operation, e.ticks)
+        row = operation_row(operation, outcome_of(e.status), match, early.length, e.status, e.ns, e, early.accepted)
+        self._sink.put("operation", row)
+
+    def _ended_by(self, early: Early) -> Operation | None:
+        return self._found_by(early)[0]
+
+    def _found_by(self, early: Early) -> tuple[Operation | None, int]:
+        e, lane = early.e, early.socket.n * 2 + _SENDING[early.kind]
+        if early.kinds:
+            return self._of_failure(early.socket, e, early.kinds)
+        if early.kind < Kind.SEND:
+            return self._requests.of_call(early.socket.n, early.kind, e)
+        return self._requests.of_exit(lane, e) if e.enter_exit is not None else self._requests.of_buffer(lane, e)
+
+    def _stays_unmatched(self, early: Early) -> None:
+        self._note_unmatched(early.e)
+        self._sink.put("operation", early.row)
 
     def _forget(self, operation: Operation) -> None:
         operation.is_open = False

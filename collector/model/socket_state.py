@@ -59,6 +59,7 @@ class Socket:
         "endpoint",
         "errors",
         "family",
+        "first_cpu",
         "first_ns",
         "is_aborted",
         "is_disconnected",
@@ -96,6 +97,7 @@ class Socket:
         self.endpoint = e.endpoint
         self.owner = owner
         self.first_ns = self.last_ns = e.ns
+        self.first_cpu = e.cpu
         self.family: int | None = None
         self.type: int | None = None
         self.protocol: int | None = None
@@ -151,6 +153,10 @@ class Socket:
         """What a create says of the socket."""
         self.family, self.type, self.protocol = e.y, e.z, e.w
         self.type_inferred = False
+
+    def began_with(self, e: Event) -> bool:
+        """Whether its first record is of the tick of another processor's create: then that may well be the earlier one."""
+        return not self.create_seen and self.first_ns == e.ns and self.first_cpu != e.cpu
 
     def begin_connection(self) -> None:
         """Values of one connection start anew."""
