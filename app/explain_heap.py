@@ -41,6 +41,9 @@ def fill_answer(points: Sequence[FillPoint], *, create_seen: bool) -> FillAnswer
     free = "" if last.free_space is None else f"; the allocator reports {fmt.bytes_text(last.free_space)} of free space"
     doubt = _doubt(last, create_seen=create_seen)
     if committed < max(_NOTEWORTHY, first.committed // 10):
+        fullest = max(points, key=lambda point: point.held_bytes - point.committed)
+        if fullest.held_bytes > fullest.committed:
+            return FillAnswer("unknown", _outgrown(fullest), doubt)
         return FillAnswer("neither", _steady(points, span, free), doubt)
     part = 100 * held // committed
     kept = (
@@ -57,6 +60,15 @@ def fill_answer(points: Sequence[FillPoint], *, create_seen: bool) -> FillAnswer
         lead = "Fragmentation, or memory kept after a peak, rather than memory that is still held"
         return FillAnswer("fragmented", f"{lead}: {grew}, {kept}{share}{free}.", doubt)
     return FillAnswer("both", f"Some of both: {grew}, {kept}{share}{free}.", doubt)
+
+
+def _outgrown(point: FillPoint) -> str:
+    """The sentence for a heap whose blocks have no room in the size that it reported."""
+    return (
+        f"It cannot be said: at {fmt.time(point.t_ns)} known blocks held {fmt.bytes_text(point.held_bytes)}, more than the "
+        f"{fmt.bytes_text(point.committed)} that the allocator reported last. The heap grew without a report, or large blocks lie outside "
+        "of its segments."
+    )
 
 
 def _steady(points: Sequence[FillPoint], span: str, free: str) -> str:

@@ -31,6 +31,8 @@ def points(*amounts: tuple[int, int], free: int | None = None) -> list[FillPoint
         ([(10, 2), (5, 4)], "neither", "committed memory fell to 5.00 MB"),
         ([(10, 1), (10, 9), (10, 2)], "neither", "fill 20 %; they filled 90 % at +1.000 000 s, so it may be kept from that peak."),
         ([(10, 3)], "neither", "committed memory stays at 10.0 MB, of which the known blocks fill 30 %."),
+        ([(1, 0), (1, 26), (1, 0)], "unknown", "at +1.000 000 s known blocks held 26.0 MB, more than the 1.00 MB that the allocator"),
+        ([(1, 1), (1, 1)], "neither", "of which the known blocks fill 100 %."),
         ([], "unknown", "It cannot be said"),
     ],
 )

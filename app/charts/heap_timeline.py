@@ -54,7 +54,7 @@ def heap_timeline_figure(
     if busy:
         rows.append(_rate_row(busy))
         data += [trace | {"xaxis": "x", "yaxis": "y3"} for trace in _rates(time, busy)]
-    return {"data": data, "layout": layout(time, rows)}
+    return {"data": data, "layout": layout(time, rows, left=84)}
 
 
 def _line(time: TimeAxis, timeline: HeapTimeline) -> tuple[list[float], list[int], list[int], list[int], list[int]]:

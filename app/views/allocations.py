@@ -17,7 +17,7 @@ COLUMNS = (
     Column("allocation", "Address", "allocation", keeps=True, term="allocation"),
     Column("size", "Size", "bytes", keeps=True),
     Column("process", "Process", "process"),
-    Column("heap", "Heap", "hex_address"),
+    Column("heap", "Heap", "heap_of_block"),
     Column("generation", "Generation", "count"),
     Column("start_ns", "Allocated", "before"),
     Column("end_ns", "Ended", "ended"),

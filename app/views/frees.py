@@ -72,9 +72,8 @@ def _facts(db: Connection) -> tuple[str, ...]:
     of = count(waiting) if is_all else f"the first {count(waiting)}"
     if not waiting:
         return ()
-    said = (
-        f"{plural(known, 'operation')} of {of} that were in flight for a time had a user address; of the others nothing can be said here."
-    )
+    said = f"{plural(known, 'operation')} of {of} that were in flight for a time had a user address"
+    said += "." if known == waiting else "; of the others nothing can be said here."
     classes = queries.buffer_classes(db)
     if classes:
         said += " Behind the buffers lay: " + ", ".join(f"{words(name)} {count(number)}" for name, number in sorted(classes.items())) + "."

@@ -89,7 +89,7 @@ def heap_compare(request: Request, trace: ReadTrace, process: str) -> Response:
     flame = trace.urls("heap_flame", trace_key=trace.key, process=row.process)
     in_range = {"from": str(a), "to": str(b)}
     page = ComparePage(
-        title=f"{'' if subject.heap else 'Heap of '}{subject.name}: what changed",
+        title=f"Heap {'' if subject.heap else 'of '}{subject.name.removeprefix('heap ') if subject.heap else subject.name}: what changed",
         sentence="" if too_slow else _sentence(found, a, b),
         trace=trace.head,
         crumbs=trace.crumbs(*subject.crumbs),

@@ -34,7 +34,13 @@ HEAP_COLUMNS = (
     Column("filled_percent", "Filled, %", "number"),
 )
 
-_WORDS = {"held": "memory still held", "fragmented": "fragmentation, or a peak kept", "both": "some of both", "neither": "neither"}
+_WORDS = {
+    "held": "memory still held",
+    "fragmented": "fragmentation, or a peak kept",
+    "both": "some of both",
+    "neither": "neither",
+    "unknown": "cannot be said",
+}
 
 
 @dataclass(frozen=True, slots=True)

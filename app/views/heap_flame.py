@@ -159,6 +159,8 @@ def _tree(trace: OpenTrace, subject: HeapSubject, asked: _Asked) -> tuple[CallNo
 
 
 def _sentence(root: CallNode, asked: _Asked) -> str:
+    if not root.blocks:
+        return _nothing(asked)
     amount = f"{bytes_text(root.bytes)} in {plural(root.blocks, 'block')}"
     wide = "callers above, the width is what they hold"
     if asked.at is not None:
@@ -167,6 +169,13 @@ def _sentence(root: CallNode, asked: _Asked) -> str:
     if asked.what == "allocated":
         return f"{amount} allocated {span}, freed since or not: callers above, the width is what they allocated."
     return f"{amount} allocated {span} and still held then: {wide}."
+
+
+def _nothing(asked: _Asked) -> str:
+    if asked.at is not None:
+        return f"Nothing that was allocated since the trace began is held at {time(asked.at)}."
+    span = f"from {time(asked.shown[0])} to {time(asked.shown[1])}"
+    return f"Nothing was allocated {span}." if asked.what == "allocated" else f"Nothing that was allocated {span} is still held then."
 
 
 def _facts(root: CallNode) -> tuple[str, ...]:

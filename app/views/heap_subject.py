@@ -111,4 +111,4 @@ def found_heap(trace: OpenTrace, process_n: int, process: ProcessRow, text: str)
 
 def _choice(heap: queries.HeapRow) -> str:
     life = f", life {heap.life}" if heap.life > 1 else ""
-    return f"{heap.handle}{life}: {bytes_text(heap.live_bytes)} held at the end"
+    return f"{heap.handle}{life}: {bytes_text(heap.live_bytes)}"

@@ -148,7 +148,8 @@ def _sentence(total: int | None, shown: int, noun: tuple[str, str], narrowed: st
 
 
 def _order_words(columns: Sequence[Column], asked: Asked) -> str:
-    title = next((column.title for column in columns if column.key == asked.order.sort.key), asked.order.sort.key)
+    sort = asked.order.sort
+    title = next((column.title for column in columns if column.key == sort.key), "time" if sort.is_time else sort.key)
     return f"by {title.lower()}{', falling' if asked.order.falls else ''}"
 
 
