@@ -222,6 +222,22 @@ def test_failed_accepts_belong_to_the_listener() -> None:
     ]
 
 
+def test_an_accept_that_would_block_has_not_failed() -> None:
+    would_block = 0xC000_00A3
+    m = model(
+        listener(),
+        afd.wait_for_listen(at_us=10),
+        afd.wait_for_listen(at_us=11, enter_exit=EXIT, status=would_block),
+        afd.accept(at_us=12),
+        afd.accept(at_us=13, enter_exit=EXIT, status=would_block),
+        documented.failed("Accept", at_us=14, error=would_block),
+    )
+
+    assert [row["what"] for row in m.table("listen_event")] == ["listen", "accept_posted", "accept_posted"]
+    assert m.one("socket", "errors", "last_error") == (0, None)
+    assert [outcome for (outcome,) in m.rows("operation", "outcome")] == ["failed", "failed"]
+
+
 def test_a_refused_connection_request_does_not_wait() -> None:
     m = model(afd.connect_indication(at_us=5, address=None, status=0xC000_009A))
     assert m.one("listen_event", "what", "status", "backlog_now") == ("indication", 0xC000_009A, None)

@@ -263,6 +263,19 @@ def test_a_connected_datagram_socket_counts_for_its_default_peer() -> None:
     assert m.one("peer", "address", "bytes_sent") == ("192.0.2.53:53", 12)
 
 
+def test_a_send_without_exit_counts_for_the_default_peer_of_its_time() -> None:
+    m = model(
+        afd.opened(at_us=0, socket_type=2),
+        afd.connected(at_us=1, address="192.0.2.53:53", duration_us=1),
+        afd.send_message(at_us=3, length_bytes=12),
+        afd.connected(at_us=4, address="192.0.2.99:53", duration_us=1),
+        afd.send_message(at_us=6, length_bytes=20),
+        afd.send_message(at_us=7, length_bytes=30),
+        afd.send_message(at_us=8, length_bytes=30, enter_exit=EXIT),
+    )
+    assert sorted(m.rows("peer", "address", "bytes_sent", "sends")) == [("192.0.2.53:53", 12, 1), ("192.0.2.99:53", 50, 2)]
+
+
 def test_documented_datagrams_count_when_they_complete() -> None:
     m = model(
         documented.create(at_us=0, socket_type=2, protocol=17),

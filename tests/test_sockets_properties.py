@@ -1,7 +1,9 @@
 """What holds for any sequence of socket records: windows do not matter, nothing is counted twice, overlaps are what the rule says."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,11 +45,68 @@ def moves(draw: st.DrawFn, where: Who) -> Event:
     )
 
 
+def queue(name: str, **values: int) -> Event:
+    """A record of registered I/O."""
+    return Event(name=name, at_us=0, values=values)
+
+
+PEERS = st.sampled_from(["192.0.2.1:80", "192.0.2.2:53", "[fe80::1%7]:53"])
+STATES = st.sampled_from([0xFFFF_9A0C_5000_0800, 0xFFFF_9A0C_5000_0900])
+
+
+@st.composite
+def others(draw: st.DrawFn, where: Who) -> Event:
+    """A record that moves no data and is about connections, listeners, options, what arrives, or queues."""
+    # Keywords of many builders, each of its own type.
+    modern: dict[str, Any] = {"at_us": 0, "enter_exit": draw(st.sampled_from([ENTER, EXIT])), "status": draw(BAD), **where}
+    plain: dict[str, Any] = {"at_us": 0, **where}
+    address, accepted = draw(PEERS), draw(ENDPOINTS)
+    makers: list[Callable[[], Event]] = [
+        lambda: afd.connect(address=address, **modern),
+        lambda: afd.connect_ex(**modern),
+        lambda: afd.bind(address=draw(st.sampled_from([None, "0.0.0.0:8080"])), **modern),
+        lambda: afd.listen(backlog=draw(st.integers(0, 200)), **modern),
+        lambda: afd.wait_for_listen(**modern),
+        lambda: afd.accept(address=address, accepted=accepted, backlog=draw(st.integers(0, 5)), **modern),
+        lambda: afd.accept_ex(address=draw(st.sampled_from([None, address])), accepted=draw(st.sampled_from([0, accepted])), **modern),
+        lambda: afd.connect_indication(address=address, **plain),
+        lambda: afd.data_indication(address=draw(st.sampled_from([None, address])), length_bytes=draw(LENGTHS), **plain),
+        lambda: afd.disconnect(**plain),
+        lambda: afd.send_backlog(backlog_bytes=1 << 16, **plain),
+        lambda: afd.drop(reason=draw(st.integers(1, 6)), address=address, **plain),
+        lambda: afd.option(option=6, value=draw(st.integers(0, 1 << 20)), **plain),
+        lambda: documented.create(socket_type=draw(st.sampled_from([1, 2])), **plain),
+        lambda: documented.bind(address="10.0.0.1:50000", **plain),
+        lambda: documented.bind_failed(**plain),
+        lambda: documented.connect(address=address.replace("%7", ""), **plain),
+        lambda: documented.connect_completed(error=draw(BAD), **plain),
+        lambda: documented.connect_indicated(address="192.0.2.1:80", **plain),
+        lambda: documented.accepted(address="192.0.2.1:80", **plain),
+        lambda: documented.failed("Accept", **plain),
+        lambda: documented.close(**plain),
+        lambda: documented.cleanup(**plain),
+        lambda: documented.posted("SendTo", address="192.0.2.2:53", buffer=draw(BUFFERS), **plain),
+        lambda: documented.completed(draw(st.sampled_from(["SendTo", "SendMsg"])), buffer=draw(BUFFERS), **plain),
+        lambda: documented.completed("RecvFrom", address="192.0.2.2:53", buffer=draw(BUFFERS), **plain),
+        lambda: documented.aborted(reason=draw(st.integers(1, 20)), by_transport=draw(st.booleans()), **plain),
+        lambda: documented.dropped(**plain),
+        lambda: documented.data_indicated(**plain),
+        lambda: documented.disconnect_indicated(**plain),
+        lambda: documented.option(option=7, value=0, **plain),
+        lambda: documented.select(**plain),
+        lambda: documented.selected(**plain),
+        lambda: queue("AfdRioCleanupRioState", rio_state=draw(STATES)),
+        lambda: queue("AfdRioDeregisterBuffer", buffer=draw(STATES), references=draw(st.integers(0, 2))),
+        lambda: queue("AfdNrtCreate", name_resolution_handle=1, process=where["process"], status=0),
+    ]
+    return draw(st.sampled_from(makers))()
+
+
 @st.composite
 def records(draw: st.DrawFn, *, is_plain: bool = False) -> Event:
     """One socket record; a plain one neither begins nor ends a socket."""
     where = Who(endpoint=draw(ENDPOINTS), process=PROCESS if is_plain else draw(PROCESSES), tid=draw(THREADS))
-    what = draw(st.integers(0, 16 if is_plain else 19))
+    what = draw(st.integers(0, 16 if is_plain else 27))
     if what <= 13:
         return draw(moves(where))
     if what == 14:
@@ -60,6 +119,8 @@ def records(draw: st.DrawFn, *, is_plain: bool = False) -> Event:
         return documented.failed(draw(st.sampled_from(["Send", "Recv", "SendMsg"])), at_us=0, **where)
     if what == 17:
         return afd.abort(at_us=0, reason=draw(st.sampled_from([4, 5, 7])), **where)
+    if what > 19:
+        return draw(others(where))
     return draw(LIVES)(at_us=0, enter_exit=draw(st.sampled_from([ENTER, EXIT])), **where)
 
 

@@ -6,7 +6,7 @@ its accept. Rules are winsock-semantics 3.8, 3.10 and 9.
 
 from collections import OrderedDict, deque
 
-from collector.afdcodes import PROGRESS_LOCATION, EnterExit, fails_at_entry, is_error
+from collector.afdcodes import PROGRESS_LOCATION, STATUS_WOULD_BLOCK, EnterExit, fails_at_entry, is_error
 from collector.model.afd_table import Event
 from collector.model.endpoints import Endpoints
 from collector.model.operations import Operations
@@ -115,7 +115,8 @@ class Connections:
         listener.listener = True
         if is_error(e.status):
             self._operations.call_done(listener, e, Kind.ACCEPT)
-            self._listen_row(listener, e, "accept_failed", peer=e.address, status=e.status)
+            if e.status != STATUS_WOULD_BLOCK:
+                self._listen_row(listener, e, "accept_failed", peer=e.address, status=e.status)
             return True
         accepted = self._accepted_socket(listener, e) if e.x else None
         self._operations.call_done(listener, e, Kind.ACCEPT, accepted=None if accepted is None else accepted.n)
@@ -147,6 +148,8 @@ class Connections:
         socket = self._endpoints.of(e)
         if e.id == 17 or is_error(e.status):
             self._operations.call_done(socket, e, Kind.ACCEPT)
+            if e.status == STATUS_WOULD_BLOCK:
+                return
             self._listen_row(socket, e, "accept_failed", peer=e.address, status=e.status)
             return
         if socket.listener:
@@ -245,7 +248,7 @@ class Connections:
             socket.listener = True
             what = "accept_failed" if fails_at_entry(e.status) else "accept_posted"
             self._listen_row(socket, e, what, status=e.status if fails_at_entry(e.status) else None)
-        elif is_error(e.status):
+        elif is_error(e.status) and e.status != STATUS_WOULD_BLOCK:
             self._listen_row(socket, e, "accept_failed", status=e.status)
 
     def over(self, socket: Socket) -> None:

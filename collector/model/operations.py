@@ -79,6 +79,8 @@ class Operations:
         self.count += 1
         operation = Operation(self.count, socket, kind, sending, e)
         operation.is_optional = is_optional
+        if sending and socket.type == DGRAM and not operation.peer:
+            operation.peer = socket.remote  # the default peer of now, not of the time when it is counted
         if attempt is not None:
             operation.memory = attempt[0].memory
         self._requests.add(operation)
