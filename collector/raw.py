@@ -7,6 +7,7 @@ event means.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Protocol
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from collector.clock import Clock
 from collector.errors import Problem
 from collector.losses import Losses
 
-__all__ = ["HeaderKind", "ItemType", "RawEvents", "Reader", "TraceHeader"]
+__all__ = ["Forms", "HeaderKind", "ItemType", "RawEvents", "Reader", "TraceHeader"]
 
 UInt8s = NDArray[np.uint8]
 UInt16s = NDArray[np.uint16]
@@ -98,16 +99,35 @@ class TraceHeader:
     is_closed: bool
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """What headers say, one row a distinct form of header; arrays of one length, see `RawEvents` for their meaning.
+
+    A window has some dozen forms, so what depends on the form alone is worked out once and then looked up.
+    """
+
+    kind: UInt8s
+    pointer_size: UInt8s
+    provider: Int32s
+    event_id: Int32s
+    opcode: UInt8s
+    version: Int32s
+    level: UInt8s
+
+    def __len__(self) -> int:
+        return int(self.kind.size)
+
+
+@dataclass(eq=False)
 class RawEvents:
     """One window of records as columns, all of length n, in the order (ticks, cpu, buffer sequence, offset).
 
-    `data` is the concatenation of the window's expanded buffers; offsets count from its start. The arrays belong to the
-    receiver, and are valid only until the next window is asked for unless copied.
+    `data` holds the records; offsets count from its start. The arrays belong to the receiver, and are valid only until the next window is
+    asked for unless copied. A reader may fill a column when it is first asked for.
     """
 
     data: UInt8s
-    """uint8, all expanded buffers of the window, one after another."""
+    """uint8, the expanded buffers of the window."""
     providers: list[UUID]
     """Class or provider GUIDs; grows over the life of the reader, `provider` indexes it. System headers get the GUID of their group."""
     first_seq: int
@@ -150,6 +170,24 @@ class RawEvents:
 
     def __len__(self) -> int:
         return int(self.ticks.size)
+
+    @cached_property
+    def _formed(self) -> tuple[Forms, Int32s]:
+        """Forms of a window whose columns were given, told apart by their values."""
+        names = ("kind", "pointer_size", "provider", "event_id", "opcode", "version", "level")
+        columns: list[NDArray[np.int64]] = [getattr(self, name).astype(np.int64) for name in names]
+        _, first, form = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+        return Forms(*(getattr(self, name)[first] for name in names)), form.reshape(-1).astype(np.int32)
+
+    @property
+    def forms(self) -> Forms:
+        """The forms of header that occur, and perhaps others."""
+        return self._formed[0]
+
+    @property
+    def form(self) -> Int32s:
+        """Index into `forms` of each row, int32, shape (n,)."""
+        return self._formed[1]
 
     @property
     def seq(self) -> Int64s:

@@ -71,6 +71,19 @@ class Source:
             raise SourceError(f"{self.name}: the file was closed while it was being read.") from error
         return piece
 
+    def read_into(self, offset: int, memory: memoryview) -> int:
+        """Fill some memory with the bytes from `offset` on; gives how many, fewer only at the end of the file. Raises SourceError."""
+        done = 0
+        try:
+            self._file.seek(offset)
+            while done < len(memory) and (more := self._file.readinto(memory[done:])):
+                done += more
+        except OSError as error:
+            raise SourceError(f"{self.name}: reading {len(memory):,} bytes at byte {offset:,} failed: {_reason(error)}.") from error
+        except ValueError as error:
+            raise SourceError(f"{self.name}: the file was closed while it was being read.") from error
+        return done
+
     def sha256(self, before_piece: Callable[[], None] | None = None) -> str:
         """Hex digest of the whole file; reads it once, in pieces. `before_piece` may raise to stop it. Raises SourceError."""
         digest = hashlib.sha256()

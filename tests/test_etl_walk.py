@@ -49,7 +49,7 @@ def laid_out(*contents: bytes, cut: int = 0) -> tuple[UInt8s, Int64s, Int64s]:
 @pytest.mark.parametrize("record", TIMED, ids=lambda record: record[:4].hex())
 def test_the_time_stamp_of_each_kind(record: bytes) -> None:
     data, starts, ends = laid_out(body([record]))
-    ticks, has_time = record_ticks(data, walk(data, starts, ends).positions)
+    ticks, has_time = record_ticks(data, walk(data, starts, ends))
     assert (ticks.tolist(), has_time.tolist()) == ([T], [True])
     assert first_ticks(record[:40]) == T
 
@@ -57,7 +57,7 @@ def test_the_time_stamp_of_each_kind(record: bytes) -> None:
 @pytest.mark.parametrize("record", UNTIMED, ids=lambda record: record[:4].hex())
 def test_kinds_without_a_time_stamp(record: bytes) -> None:
     data, starts, ends = laid_out(body([record]))
-    ticks, has_time = record_ticks(data, walk(data, starts, ends).positions)
+    ticks, has_time = record_ticks(data, walk(data, starts, ends))
     assert (ticks.tolist(), has_time.tolist()) == ([0], [False])
     assert first_ticks(record[:40]) is None
 
@@ -65,7 +65,7 @@ def test_kinds_without_a_time_stamp(record: bytes) -> None:
 def test_a_message_too_short_for_its_own_time_has_none() -> None:
     record = message(1, 0x08, bytes(7))
     data, starts, ends = laid_out(body([record]))
-    assert record_ticks(data, walk(data, starts, ends).positions)[1].tolist() == [False]
+    assert record_ticks(data, walk(data, starts, ends))[1].tolist() == [False]
     assert first_ticks(record.ljust(40, b"\0")) is None
 
 
@@ -136,7 +136,7 @@ def test_any_bytes_end_in_a_walk(contents: list[bytes]) -> None:
     assert together.positions.tolist() == [at for one in alone for at in one.positions.tolist()]
     assert together.stops.tolist() == [int(one.stops[0]) for one in alone]
     assert (together.stops <= ((ends + 7) & ~7)).all()
-    ticks, _ = record_ticks(data, together.positions)
+    ticks, _ = record_ticks(data, together)
     assert ticks.size == together.positions.size
 
 
@@ -144,4 +144,4 @@ def test_extended_items_are_part_of_the_record() -> None:
     record = event(T, extended=item(1, bytes(16)), payload=b"12345")
     data, starts, ends = laid_out(body([record, system(T + 1)]))
     found = walk(data, starts, ends)
-    assert record_ticks(data, found.positions)[0].tolist() == [T, T + 1]
+    assert record_ticks(data, found)[0].tolist() == [T, T + 1]

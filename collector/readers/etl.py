@@ -11,16 +11,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.errors import EmptyTrace, FormatError, Problem
-from collector.raw import HeaderKind, Int64s, RawEvents, TraceHeader, UInt8s
+from collector.raw import HeaderKind, Int64s, RawEvents, TraceHeader
 from collector.readers.etl_buffers import HEADER_BYTES, BufferHeader, Compression
-from collector.readers.etl_headers import HeaderColumns, header_columns
+from collector.readers.etl_forms import FormTable
 from collector.readers.etl_index import BufferIndex, index_buffers
-from collector.readers.etl_load import BufferLoader, OpenBuffer
+from collector.readers.etl_load import BufferLoader, Loaded
 from collector.readers.etl_logfile import LogFileHeader, clock_of, moved, parse_log_file_header, trace_header
-from collector.readers.etl_losses import MARKER_OPCODES, LossSigns
+from collector.readers.etl_losses import LossSigns
 from collector.readers.etl_order import order_buffers, time_limits
-from collector.readers.etl_providers import LOST_EVENT, MAX_PROVIDERS, Providers
-from collector.readers.etl_walk import PAD_BYTES
+from collector.readers.etl_providers import MAX_PROVIDERS, Providers
+from collector.readers.etl_rest import Cut, OpenBuffer
+from collector.readers.etl_window import EtlWindow, Taken
 from collector.readers.problems import (
     BUFFERS_MISSING,
     BUFFERS_WRITTEN_DIFFERS,
@@ -66,7 +67,6 @@ class EtlReader:
         self._window_buffers = max(1, window_buffers)
         self._window_bytes = window_bytes
         self._log = ProblemLog()
-        self._providers = Providers()
         self._unknown_kinds: Counter[int] = Counter()
         self._next_seq = 0
         first = BufferHeader.parse(source.read_at(0, HEADER_BYTES).ljust(HEADER_BYTES, b"\0"))
@@ -88,7 +88,10 @@ class EtlReader:
         )
         # A packed buffer in a file that does not say how it is compressed is taken for the one format ever seen.
         method = compression if compression is not Compression.NONE else Compression.XPRESS
-        self._loader = BufferLoader(source, self._index, self._order, method, limits=(low, high), signs=self._signs, log=self._log)
+        self._table = FormTable(Providers(), self.header.pointer_size)
+        self._loader = BufferLoader(
+            source, self._index, self._order, method, self._table, limits=(low, high), signs=self._signs, log=self._log
+        )
         self._note_buffers(logfile)
         self.losses = self._signs.losses
         self.bytes_total = source.size
@@ -98,117 +101,115 @@ class EtlReader:
 
     def windows(self) -> Iterator[RawEvents]:
         """All records once, in windows of global time order. Raises SourceError."""
-        loading, start, rank = self._order.loading, self._order.start, self._order.rank
+        loading = self._order.loading
         opened: list[OpenBuffer] = []
         at = 0
         while at < loading.size:
             upto = self._window_end(at)
-            opened = sorted(opened + self._loader.load(loading[at:upto]), key=lambda buffer: buffer.rank)
+            window, opened = self._window(loading[at:upto], opened, self._cut(upto))
             self.buffers_read += upto - at
             self.bytes_done += int(self._index.size[loading[at:upto]].sum())
             at = upto
-            following = int(loading[at]) if at < loading.size else None
-            window = self._window(opened, None if following is None else (int(start[following]), int(rank[following])))
-            opened = [buffer for buffer in opened if buffer.taken < buffer.ticks.size]
-            for buffer in opened:
-                buffer.keep_rest()
             self._tell_problems()
             if window is not None:
                 yield window
         self.bytes_done = self.bytes_total
+
+    def _cut(self, at: int) -> Cut | None:
+        """Up to where the records of all buffers before a place of the loading order are complete; None: all are."""
+        if at >= self._order.loading.size:
+            return None
+        number = int(self._order.loading[at])
+        return Cut(int(self._order.start[number]), int(self._order.rank[number]))
 
     def _window_end(self, at: int) -> int:
         """Where the next load ends: some buffers, at least one, not too many bytes."""
         filled = np.cumsum(self._index.filled[self._order.loading[at : at + self._window_buffers]])
         return at + max(1, int(np.searchsorted(filled, self._window_bytes, "right")))
 
-    def _window(self, opened: list[OpenBuffer], following: tuple[int, int] | None) -> RawEvents | None:
-        """Take all records that no buffer still to be loaded can precede, sort them, and read their headers.
-
-        `opened` is in the order of rank; `following` is start and rank of the next buffer.
-        """
-        pieces: list[UInt8s] = []
-        positions: list[Int64s] = []
-        offsets: list[Int64s] = []
-        ticks: list[Int64s] = []
-        owners: list[OpenBuffer] = []
-        base = 0
-        for buffer in opened:
-            upto = buffer.ticks.size
-            if following is not None:
-                # At the very tick of the next buffer's first record only buffers before it in rank are ahead of it.
-                upto = int(np.searchsorted(buffer.ticks, following[0], "right" if buffer.rank < following[1] else "left"))
-            if upto <= buffer.taken:
-                continue
-            chosen = buffer.offsets[buffer.taken : upto]
-            low = int(chosen[0]) if buffer.is_sorted else int(chosen.min())
-            high = int(buffer.offsets[upto]) if buffer.is_sorted and upto < buffer.offsets.size else buffer.data_at + buffer.data.size
-            pieces.append(buffer.data[low - buffer.data_at : high - buffer.data_at])
-            positions.append(chosen + (base - low))
-            offsets.append(chosen)
-            ticks.append(buffer.ticks[buffer.taken : upto])
-            owners.append(buffer)
-            base += high - low
-            buffer.taken = upto
-        if not owners:
-            return None
-        counts = [chosen.size for chosen in offsets]
-        data = np.concatenate([*pieces, np.zeros(PAD_BYTES, np.uint8)])
-        time = np.concatenate(ticks)
-        position, offset = np.concatenate(positions), np.concatenate(offsets)
-        cpu = np.repeat(np.array([buffer.cpu for buffer in owners], np.uint16), counts)
-        number = np.repeat(np.array([buffer.number for buffer in owners], np.int32), counts)
-        if np.any(time[1:] < time[:-1]):
-            # Each buffer is a rising run, so this sort only merges; rows of equal time stay in the order of rank and place.
-            order = np.argsort(time, kind="stable")
-            time, position, offset, cpu, number = time[order], position[order], offset[order], cpu[order], number[order]
-        columns = header_columns(data, position, file_pointer_size=self.header.pointer_size)
-        window = RawEvents(
-            data=data,
-            providers=self._providers.guids,
-            first_seq=self._next_seq,
-            offset=position,
-            payload=columns.payload,
-            payload_size=columns.payload_size,
-            ticks=time,
-            cpu=cpu,
-            pid=columns.pid,
-            tid=columns.tid,
-            kind=columns.kind,
-            pointer_size=columns.pointer_size,
-            provider=self._providers.of(columns),
-            event_id=columns.event_id,
-            opcode=columns.opcode,
-            version=columns.version,
-            level=columns.level,
-            keyword=columns.keyword,
-            activity=columns.activity,
-            extended=columns.extended,
-            buffer=number,
-            buffer_offset=offset.astype(np.int32),
-        )
+    def _window(self, loading: Int64s, opened: list[OpenBuffer], cut: Cut | None) -> tuple[EtlWindow | None, list[OpenBuffer]]:
+        """Load some buffers and take all records before the cut, of these and of those still open; and what stays open then."""
+        chosen = [(buffer, upto) for buffer in opened if (upto := buffer.upto(cut)) > buffer.taken]
+        pieces = [buffer.piece(upto) for buffer, upto in chosen]
+        places = np.concatenate(([0], np.cumsum([(piece.size + 7) & ~7 for _, piece in pieces], dtype=np.int64)))
+        loaded = self._loader.load(loading, spare=int(places[-1]))
+        parts: list[Taken] = []
+        for (buffer, upto), (low, piece), place in zip(chosen, pieces, places.tolist(), strict=False):
+            loaded.data[place : place + piece.size] = piece
+            rows = slice(buffer.taken, upto)
+            parts.append(
+                Taken(
+                    position=buffer.offsets[rows] + (place - low),
+                    size=buffer.sizes[rows],
+                    ticks=buffer.ticks[rows],
+                    form=buffer.forms[rows],
+                    counts=np.array([upto - buffer.taken]),
+                    rank=np.array([buffer.rank]),
+                    cpu=np.array([buffer.cpu], np.uint16),
+                    number=np.array([buffer.number], np.int32),
+                    base=np.array([place - low]),
+                )
+            )
+            buffer.take(upto)
+        new, rest = self._split(loaded, cut)
+        taken = Taken.joined([*parts, new])
+        left = [buffer for buffer in opened if not buffer.is_done] + rest
+        if not taken.ticks.size:
+            return None, left
+        window = EtlWindow(loaded.data, taken, self._table, self._next_seq)
         self._next_seq += len(window)
-        self._note_records(window, columns)
-        return window
+        self._note_records(window)
+        return window, left
 
-    def _note_records(self, window: RawEvents, columns: HeaderColumns) -> None:
+    def _split(self, loaded: Loaded, cut: Cut | None) -> tuple[Taken, list[OpenBuffer]]:
+        """The records of new buffers before the cut, and what stays open."""
+        numbers, edges = loaded.numbers, loaded.edges
+        rank, cpu = self._order.rank[numbers], self._index.cpu[numbers]
+        beyond = edges[1:].copy()
+        rest = []
+        if cut is not None:
+            last = loaded.ticks[np.maximum(edges[1:] - 1, 0)] if loaded.ticks.size else np.zeros(numbers.size, np.int64)
+            for lane in np.flatnonzero((edges[1:] > edges[:-1]) & (last >= cut.ticks)).tolist():
+                start, end = int(edges[lane]), int(edges[lane + 1])
+                beyond[lane] = start + int(np.searchsorted(loaded.ticks[start:end], cut.ticks, cut.side(int(rank[lane]))))
+                if beyond[lane] < end:
+                    rest.append(_rest(loaded, lane, slice(int(beyond[lane]), end), rank=int(rank[lane]), cpu=int(cpu[lane])))
+        columns = (loaded.positions, loaded.sizes, loaded.ticks, loaded.forms)
+        if rest:
+            is_taken = np.ones(loaded.ticks.size, np.bool_)
+            for lane in np.flatnonzero(beyond < edges[1:]).tolist():
+                is_taken[int(beyond[lane]) : int(edges[lane + 1])] = False
+            rows = np.flatnonzero(is_taken)
+            columns = (loaded.positions[rows], loaded.sizes[rows], loaded.ticks[rows], loaded.forms[rows])
+        position, size, ticks, form = columns
+        return Taken(
+            position=position,
+            size=size,
+            ticks=ticks,
+            form=form,
+            counts=beyond - edges[:-1],
+            rank=rank,
+            cpu=cpu.astype(np.uint16),
+            number=numbers.astype(np.int32),
+            base=loaded.bases,
+        ), rest
+
+    def _note_records(self, window: EtlWindow) -> None:
         """Problems and losses that the records of a window tell of."""
-        if columns.is_damaged.any():
-            rows = np.flatnonzero(columns.is_damaged)
-            first = int(rows[0])
-            ticks = window.ticks[rows]
+        if window.is_damaged.any():
+            rows = np.flatnonzero(window.is_damaged)
+            place = window.place(int(rows[0]))
             self._log.add(
                 DAMAGED_RECORD,
                 count=int(rows.size),
-                first_ticks=int(ticks[0]),
-                last_ticks=int(ticks[-1]),
-                place=window.place(first),
-                found=f"{window.place(first)} is shorter than its own header",
+                first_ticks=int(window.ticks[rows[0]]),
+                last_ticks=int(window.ticks[rows[-1]]),
+                place=place,
+                found=f"{place} is shorter than its own header",
                 skipped=0,
             )
-        is_unknown = ~_KNOWN_KINDS[window.kind]
-        if is_unknown.any():
-            rows = np.flatnonzero(is_unknown)
+        is_unknown = ~_KNOWN_KINDS[self._table.forms.kind]
+        if (rows := window.rows_of(is_unknown)).size:
             self._unknown_kinds.update(window.kind[rows].tolist())
             problem = self._log.add(
                 UNKNOWN_HEADER_KIND,
@@ -218,14 +219,10 @@ class EtlReader:
                 place=window.place(int(rows[0])),
             )
             problem.details["kinds"] = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(self._unknown_kinds.items()))
-        if self._providers.overflowed:
-            self._log.add(TOO_MANY_PROVIDERS, count=self._providers.overflowed).details["limit"] = MAX_PROVIDERS
-            self._providers.overflowed = 0
-        marker = self._providers.find(LOST_EVENT)
-        if marker is not None:
-            is_marker = (window.provider == marker) & np.isin(window.opcode, MARKER_OPCODES)
-            for row in np.flatnonzero(is_marker).tolist():
-                self._signs.marker(int(window.ticks[row]), int(window.opcode[row]))
+        if (rows := window.rows_of(self._table.is_nameless)).size:
+            self._log.add(TOO_MANY_PROVIDERS, count=int(rows.size)).details["limit"] = MAX_PROVIDERS
+        for row in window.rows_of(self._table.is_marker).tolist():
+            self._signs.marker(int(window.ticks[row]), int(window.opcode[row]))
 
     def _note_buffers(self, logfile: LogFileHeader) -> None:
         """Problems that the index of buffers tells of."""
@@ -254,6 +251,23 @@ class EtlReader:
 
     def _tell_problems(self) -> None:
         self.problems = self._signs.problems() + self._log.problems()
+
+
+def _rest(loaded: Loaded, lane: int, rows: slice, *, rank: int, cpu: int) -> OpenBuffer:
+    """Copies of some records of a loaded buffer, with their bytes."""
+    positions, sizes = loaded.positions[rows], loaded.sizes[rows]
+    base, low, high = int(loaded.bases[lane]), int(positions.min()), int((positions + sizes).max())
+    return OpenBuffer(
+        number=int(loaded.numbers[lane]),
+        rank=rank,
+        cpu=cpu,
+        data=loaded.data[low:high].copy(),
+        data_at=low - base,
+        offsets=positions - base,
+        sizes=sizes.copy(),
+        ticks=loaded.ticks[rows].copy(),
+        forms=loaded.forms[rows].copy(),
+    )
 
 
 def _compression(logfile: LogFileHeader, first: BufferHeader) -> Compression:

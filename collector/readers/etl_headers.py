@@ -23,7 +23,7 @@ from collector.readers.etl_walk import (
     record_sizes,
 )
 
-__all__ = ["HeaderColumns", "header_columns"]
+__all__ = ["HeaderColumns", "header_columns", "item_ends"]
 
 Bools = NDArray[np.bool_]
 
@@ -74,6 +74,8 @@ class HeaderColumns:
     guid_high: UInt64s
     is_damaged: Bools
     """The header's own parts do not fit into the record: it has no user data."""
+    fixed: Int64s
+    """Bytes of the header, without extended items; may be more than the record has."""
 
 
 def header_columns(data: UInt8s, positions: Int64s, *, file_pointer_size: int) -> HeaderColumns:
@@ -124,6 +126,7 @@ class _Columns:
         self.guid_low = np.zeros(n, np.uint64)
         self.guid_high = np.zeros(n, np.uint64)
         self.is_damaged = np.zeros(n, np.bool_)
+        self.item_bytes = np.zeros(n, np.int64)
 
     def set_ids(self, rows: Rows, word: UInt64s) -> None:
         """Thread and process id from the 64-bit word that holds both, one for each of all records; 0xFFFFFFFF is "none"."""
@@ -135,9 +138,10 @@ class _Columns:
 
     def finished(self, ends: Int64s) -> HeaderColumns:
         """Close the columns; a header that leaves its own record has no user data."""
-        overshoots = self.payload > ends
-        self.is_damaged |= overshoots
-        payload = np.where(self.is_damaged, ends, self.payload)
+        fixed = self.payload - self.positions
+        reached = self.payload + self.item_bytes
+        self.is_damaged |= reached > ends
+        payload = np.where(self.is_damaged, ends, reached)
         self.extended[self.is_damaged] = -1
         return HeaderColumns(
             kind=self.kind,
@@ -157,6 +161,7 @@ class _Columns:
             guid_low=self.guid_low,
             guid_high=self.guid_high,
             is_damaged=self.is_damaged,
+            fixed=fixed,
         )
 
 
@@ -218,13 +223,13 @@ def _event(columns: _Columns, rows: Rows, first: UInt64s, cursor: Int64s, data: 
     if has_items.any():
         with_items = np.flatnonzero(has_items) if isinstance(rows, slice) else rows[has_items]
         start = start[has_items]
-        end, is_good = _item_ends(words, start, columns.positions[with_items] + size[has_items])
+        end, is_good = item_ends(words, start, columns.positions[with_items] + size[has_items])
         columns.extended[with_items] = start
-        columns.payload[with_items] = end
+        columns.item_bytes[with_items] = end - start
         columns.is_damaged[with_items] = ~is_good
 
 
-def _item_ends(words: UInt64s, start: Int64s, end: Int64s) -> tuple[Int64s, Bools]:
+def item_ends(words: UInt64s, start: Int64s, end: Int64s) -> tuple[Int64s, Bools]:
     """Where the chain of extended items of each record ends, and whether all items lie inside the record (S7).
 
     One vector step moves over one item of every record; a record has at most as many items as it has words.

@@ -1,58 +1,47 @@
 """From buffers of the file to records with a time: reading, expanding, walking, and mending what is damaged."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collector.errors import SourceError
-from collector.raw import Int64s, UInt8s
+from collector.raw import Int32s, Int64s, UInt8s
 from collector.readers.etl_buffers import HEADER_BYTES, Compression, expand
+from collector.readers.etl_forms import FormTable
 from collector.readers.etl_index import BufferIndex
-from collector.readers.etl_losses import MARKER_OPCODES, LossSigns
+from collector.readers.etl_losses import LossSigns
 from collector.readers.etl_order import BufferOrder
-from collector.readers.etl_providers import LOST_EVENT
 from collector.readers.etl_walk import PAD_BYTES, record_ticks, walk
 from collector.readers.problems import DAMAGED_RECORD, DAMAGED_TIME, DECOMPRESSION_FAILED, DISORDER, ProblemLog
 from collector.source import Source
 
-__all__ = ["BufferLoader", "OpenBuffer"]
+__all__ = ["BufferLoader", "Loaded"]
 
-_LOST_LOW, _LOST_HIGH = np.frombuffer(LOST_EVENT.bytes_le, np.uint64)
+Bools = NDArray[np.bool_]
+
+_PIECE_BYTES = 1 << 20  # read and walked at once: small enough to stay in the processor's cache in between
+_GAP_BYTES = 16 << 10  # unused bytes between two buffers that are read along rather than skipped
 
 
-@dataclass(slots=True, eq=False)
-class OpenBuffer:
-    """A loaded buffer with records that no window has had yet."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """Some buffers, expanded and walked; the records of each stand in the order of their time."""
 
-    number: int
-    """Index of the buffer in the file."""
-    rank: int
-    cpu: int
     data: UInt8s
-    """Bytes of the expanded buffer from `data_at` on, up to its end of records."""
-    data_at: int
-    offsets: Int64s
-    """Starts of its records in the expanded buffer, in the order of `ticks`."""
+    """The expanded buffers, behind as many bytes as were asked for, with PAD_BYTES zeros behind them."""
+    numbers: Int64s
+    """Index of each buffer in the file, ascending, int64 (buffers,)."""
+    bases: Int64s
+    """Start of each expanded buffer in `data`."""
+    edges: Int64s
+    """First record of each buffer, and one behind the last of all, int64 (buffers + 1,)."""
+    positions: Int64s
+    """Start of each record in `data`, int64 (n,); `sizes`, `ticks` and `forms` likewise."""
+    sizes: Int64s
     ticks: Int64s
-    is_sorted: bool
-    """Whether `offsets` ascend, as they do unless time stamps went back."""
-    taken: int = 0
-    """Records that windows have had."""
-    is_shared: bool = True
-    """Whether its arrays are parts of those of all buffers loaded with it."""
-
-    def keep_rest(self) -> None:
-        """Let go of shared memory, and of records that were taken once they are most of the buffer."""
-        if not self.is_shared and 2 * self.taken < self.ticks.size:
-            return
-        low = int(self.offsets[self.taken :].min())
-        self.data = self.data[low - self.data_at :].copy()
-        self.data_at = low
-        self.offsets = self.offsets[self.taken :].copy()
-        self.ticks = self.ticks[self.taken :].copy()
-        self.taken = 0
-        self.is_shared = False
+    forms: Int32s
 
 
 class BufferLoader:
@@ -64,6 +53,7 @@ class BufferLoader:
         index: BufferIndex,
         order: BufferOrder,
         method: Compression,
+        table: FormTable,
         *,
         limits: tuple[int, int],
         signs: LossSigns,
@@ -74,96 +64,134 @@ class BufferLoader:
         self._index = index
         self._order = order
         self._method = method
+        self._table = table
         self._limits = limits
         self._signs = signs
         self._log = log
 
-    def load(self, numbers: Int64s) -> list[OpenBuffer]:
-        """Read, expand and walk some buffers, given by their index in the file. Raises SourceError."""
-        index = self._index
-        room = (index.filled[numbers] + 7) & ~7
-        bases = np.concatenate(([0], np.cumsum(room)))
-        data = np.zeros(int(bases[-1]) + PAD_BYTES, np.uint8)
-        ends = bases[:-1].copy()
-        for i, number in enumerate(numbers.tolist()):
-            expanded = self._expanded(number)
-            start = int(bases[i]) + HEADER_BYTES
-            data[start : start + len(expanded)] = np.frombuffer(expanded, np.uint8)
-            ends[i] = start + len(expanded)
-        found = walk(data, bases[:-1] + HEADER_BYTES, ends)
-        edges = np.searchsorted(found.positions, bases)
-        ticks, is_sorted = self._times(data, found.positions, edges, numbers)
-        opened = []
-        for i, number in enumerate(numbers.tolist()):
-            rows = slice(int(edges[i]), int(edges[i + 1]))
-            base = int(bases[i])
-            buffer = OpenBuffer(
-                number=number,
-                rank=int(self._order.rank[number]),
-                cpu=int(index.cpu[number]),
-                data=data[base : int(bases[i + 1])],
-                data_at=0,
-                offsets=found.positions[rows] - base,
-                ticks=ticks[rows],
-                is_sorted=True,
+    def load(self, loading: Int64s, *, spare: int) -> Loaded:
+        """Read, expand and walk some buffers.
+
+        Args:
+            loading: their index in the file, in the order in which the reader wants them; what is wrong is told in this order.
+            spare: bytes to leave free at the start of the data, a multiple of 8.
+
+        Raises: SourceError.
+        """
+        turn = np.argsort(loading)
+        numbers = loading[turn]
+        starts, bases, end = self._places(numbers, spare)
+        data = np.empty(end + PAD_BYTES, np.uint8)
+        data[end:] = 0
+        ends = bases + self._index.filled[numbers]
+        found = []
+        for first, beyond in _pieces(bases, ends):
+            starts[first] = True
+            runs = [*(np.flatnonzero(starts[first:beyond]) + first).tolist(), beyond]
+            for run, run_end in pairwise(runs):
+                self._fill(data, numbers, bases, ends, run, run_end)
+            low, high = int(bases[first]), (int(ends[beyond - 1]) + 7) & ~7
+            piece = data[low : high + PAD_BYTES]
+            walked = walk(piece, bases[first:beyond] + (HEADER_BYTES - low), ends[first:beyond] - low)
+            found.append(
+                (walked.positions + low, walked.sizes, *record_ticks(piece, walked), self._table.of(piece, walked), walked.stops + low)
             )
-            if not is_sorted[i]:
-                self._sort(buffer)
-            self._judge(buffer, stop=int(found.stops[i]) - base, end=int(ends[i]) - base)
-            opened.append(buffer)
-        return opened
+        positions, sizes, ticks, is_timed, forms, stops = (np.concatenate(column) for column in zip(*found, strict=True))
+        edges = np.searchsorted(positions, np.append(bases, end))
+        ticks, is_sorted = self._times(ticks, is_timed, edges, numbers, turn)
+        for lane in np.flatnonzero(~is_sorted).tolist():
+            rows = slice(int(edges[lane]), int(edges[lane + 1]))
+            order = np.argsort(ticks[rows], kind="stable")
+            for column in (positions, sizes, ticks, forms):
+                column[rows] = column[rows][order]
+        loaded = Loaded(data, numbers, bases, edges, positions, sizes, ticks, forms)
+        self._judge(loaded, stops, ends, turn)
+        return loaded
+
+    def _places(self, numbers: Int64s, spare: int) -> tuple[Bools, Int64s, int]:
+        """Which buffers are not read along with the one before them, where each goes, and where all end.
+
+        Plain buffers that stand close to each other in the file do so in memory, with what is between them.
+        """
+        index = self._index
+        offset, filled, is_packed = index.offset[numbers], index.filled[numbers], index.is_packed[numbers]
+        gap, step = offset[1:] - (offset + filled)[:-1], np.diff(offset)
+        is_joined = (gap >= 0) & (gap <= _GAP_BYTES) & (step % 8 == 0) & ~is_packed[1:] & ~is_packed[:-1]
+        room = (filled + 7) & ~7
+        room[:-1] = np.where(is_joined, step, room[:-1])
+        places = spare + np.concatenate(([0], np.cumsum(room)))
+        return np.concatenate(([True], ~is_joined)), places[:-1], int(places[-1])
+
+    def _fill(self, data: UInt8s, numbers: Int64s, bases: Int64s, ends: Int64s, first: int, beyond: int) -> None:
+        """Put the bytes of a run of plain buffers, or of one packed one, where they belong."""
+        index, number = self._index, int(numbers[first])
+        base, offset = int(bases[first]), int(index.offset[number])
+        if index.is_packed[number]:
+            expanded = self._expanded(number)
+            ends[first] = base + HEADER_BYTES + len(expanded)
+            data[base + HEADER_BYTES : int(ends[first])] = np.frombuffer(expanded, np.uint8)
+            return
+        memory = data[base : int(ends[beyond - 1])]
+        if (count := self._source.read_into(offset, memory.data)) < memory.size:
+            raise self._gone(int(numbers[first + int(np.searchsorted(ends[first:beyond] - base, count, "right"))]))
+
+    def _gone(self, number: int) -> SourceError:
+        return SourceError(
+            f"{self._source.name}: the file became shorter while it was being read: buffer {number:,} at byte "
+            f"{int(self._index.offset[number]):,} is gone. Stop what writes it, and collect it again."
+        )
 
     def _expanded(self, number: int) -> bytes:
-        """The bytes of a buffer behind its header, up to its end of records, or to where damage ends them."""
+        """The bytes of a packed buffer behind its header, up to its end of records, or to where damage ends them."""
         index = self._index
-        offset, size, filled = int(index.offset[number]), int(index.size[number]), int(index.filled[number])
-        wanted = (size if index.is_packed[number] else filled) - HEADER_BYTES
-        packed = self._source.read_at(offset + HEADER_BYTES, wanted)
+        wanted = int(index.size[number]) - HEADER_BYTES
+        packed = self._source.read_at(int(index.offset[number]) + HEADER_BYTES, wanted)
         if len(packed) < wanted:
-            raise SourceError(
-                f"{self._source.name}: the file became shorter while it was being read: buffer {number:,} at byte {offset:,} is gone. "
-                "Stop what writes it, and collect it again."
-            )
-        if not index.is_packed[number]:
-            return packed
-        expanded = expand(packed, filled - HEADER_BYTES, self._method)
-        if len(expanded) < filled - HEADER_BYTES and not index.is_clamped[number]:
-            place = f"buffer {number:,} at byte {offset:,}"
-            found = f"{place} gives {len(expanded):,} of {filled - HEADER_BYTES:,} bytes"
-            start = int(self._order.start[number])
-            self._log.add(DECOMPRESSION_FAILED, first_ticks=start, place=place, found=found)
-        return expanded
+            raise self._gone(number)
+        return expand(packed, int(index.filled[number]) - HEADER_BYTES, self._method)
 
-    def _times(self, data: UInt8s, positions: Int64s, edges: Int64s, numbers: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
+    def _times(self, ticks: Int64s, is_timed: Bools, edges: Int64s, numbers: Int64s, turn: Int64s) -> tuple[Int64s, Bools]:
         """Time stamps of all records, int64; and for each buffer whether they never go back.
 
         A record without one takes that of the record before it in its buffer; so does one whose own cannot be right. None is earlier
         than the start of its buffer: windows before that were handed out already.
         """
-        ticks, is_timed = record_ticks(data, positions)
         low, high = self._limits
-        is_absurd = is_timed & ((ticks < low) | (ticks > high))
-        if is_absurd.any():
-            is_timed &= ~is_absurd
-            at = int(np.flatnonzero(is_absurd)[0])
-            place = f"buffer {int(numbers[int(np.searchsorted(edges, at, 'right')) - 1]):,}"
-            self._log.add(DAMAGED_TIME, count=int(np.count_nonzero(is_absurd)), place=place)
-        owner: Int64s = np.repeat(np.arange(numbers.size), np.diff(edges))
-        if not is_timed.all():
-            ticks = self._filled(ticks, is_timed, edges, owner, numbers)
         is_sorted = np.ones(numbers.size, np.bool_)
-        falls = (ticks[1:] < ticks[:-1]) & (owner[1:] == owner[:-1])
-        if falls.any():
-            rows = np.flatnonzero(falls) + 1
-            is_sorted[owner[rows]] = False
-            place = f"buffer {int(numbers[owner[rows[0]]]):,}"
-            self._log.add(
-                DISORDER, count=int(rows.size), first_ticks=int(ticks[rows].min()), last_ticks=int(ticks[rows].max()), place=place
-            )
-        return np.maximum(ticks, self._order.start[numbers][owner]), is_sorted
+        if not ticks.size:
+            return ticks, is_sorted
+        if int(ticks.min()) < low or int(ticks.max()) > high or not is_timed.all():
+            is_absurd = is_timed & ((ticks < low) | (ticks > high))
+            if is_absurd.any():
+                is_timed = is_timed & ~is_absurd
+                place = self._first_place(np.flatnonzero(is_absurd), edges, numbers, turn)
+                self._log.add(DAMAGED_TIME, count=int(np.count_nonzero(is_absurd)), place=place)
+            if not is_timed.all():
+                ticks = self._filled(ticks, is_timed, edges, numbers)
+        falls = np.flatnonzero(ticks[1:] < ticks[:-1]) + 1
+        if falls.size:
+            falls = falls[~np.isin(falls, edges)]
+        if falls.size:
+            is_sorted[np.searchsorted(edges, falls, "right") - 1] = False
+            place = self._first_place(falls, edges, numbers, turn)
+            first, last = int(ticks[falls].min()), int(ticks[falls].max())
+            self._log.add(DISORDER, count=int(falls.size), first_ticks=first, last_ticks=last, place=place)
+        start = self._order.start[numbers]
+        lanes = np.flatnonzero(edges[1:] > edges[:-1])
+        is_early = ~is_sorted[lanes] | (ticks[edges[lanes]] < start[lanes])
+        for lane in lanes[is_early].tolist():
+            rows = slice(int(edges[lane]), int(edges[lane + 1]))
+            ticks[rows] = np.maximum(ticks[rows], start[lane])
+        return ticks, is_sorted
 
-    def _filled(self, ticks: Int64s, is_timed: NDArray[np.bool_], edges: Int64s, owner: Int64s, numbers: Int64s) -> Int64s:
+    def _first_place(self, rows: Int64s, edges: Int64s, numbers: Int64s, turn: Int64s) -> str:
+        """The buffer of some records that was wanted first."""
+        lanes = np.searchsorted(edges, rows, "right") - 1
+        return f"buffer {int(numbers[lanes[np.argmin(turn[lanes])]]):,}"
+
+    def _filled(self, ticks: Int64s, is_timed: Bools, edges: Int64s, numbers: Int64s) -> Int64s:
         """Give untimed records the time of the one before them, at the start of a buffer that of the first timed one."""
+        owner: Int64s = np.repeat(np.arange(numbers.size), np.diff(edges))
         rows = np.arange(ticks.size)
         before = np.maximum.accumulate(np.where(is_timed, rows, -1))
         after = np.minimum.accumulate(np.where(is_timed, rows, ticks.size)[::-1])[::-1]
@@ -173,39 +201,42 @@ class BufferLoader:
         filled = np.where(has_after, ticks[np.minimum(after, ticks.size - 1)], start)
         return np.where(has_before, ticks[np.maximum(before, 0)], filled)
 
-    def _sort(self, buffer: OpenBuffer) -> None:
-        """Order the records of a buffer whose time stamps go back."""
-        order = np.argsort(buffer.ticks, kind="stable")
-        buffer.ticks, buffer.offsets = buffer.ticks[order], buffer.offsets[order]
-        buffer.is_sorted = False
+    def _judge(self, loaded: Loaded, stops: Int64s, ends: Int64s, turn: Int64s) -> None:
+        """Note what is missing in buffers: bytes that are no record, and losses that flags tell of."""
+        index, numbers = self._index, loaded.numbers
+        is_short = ends - loaded.bases < index.filled[numbers]
+        is_cut = stops + 8 <= ends
+        is_flagged = index.has_lost_events[numbers] | index.has_lost_buffers[numbers]
+        lanes = np.flatnonzero(is_short | is_cut | is_flagged)
+        for lane in lanes[np.argsort(turn[lanes])].tolist():
+            number, rows = int(numbers[lane]), slice(int(loaded.edges[lane]), int(loaded.edges[lane + 1]))
+            start = int(self._order.start[number])
+            ticks = loaded.ticks[rows]
+            first, last = (int(ticks[0]), int(ticks[-1])) if ticks.size else (start, start)
+            if is_short[lane] and index.is_packed[number] and not index.is_clamped[number]:
+                place = f"buffer {number:,} at byte {int(index.offset[number]):,}"
+                wanted, got = int(index.filled[number]) - HEADER_BYTES, int(ends[lane] - loaded.bases[lane]) - HEADER_BYTES
+                self._log.add(DECOMPRESSION_FAILED, first_ticks=start, place=place, found=f"{place} gives {got:,} of {wanted:,} bytes")
+            if is_cut[lane] and not index.is_clamped[number]:
+                stop = int(stops[lane])
+                place = f"buffer {number:,}, offset {stop - int(loaded.bases[lane]):,}"
+                marker = int.from_bytes(loaded.data[stop : stop + 4].tobytes(), "little")
+                skipped = int(ends[lane]) - stop
+                self._log.add(DAMAGED_RECORD, first_ticks=last, place=place, found=f"{place} begins with 0x{marker:08x}", skipped=skipped)
+            if is_short[lane] or is_cut[lane]:
+                self._signs.damage(last, int(self._order.following[number]))
+            if is_flagged[lane]:
+                self._signs.flagged(
+                    first,
+                    last,
+                    has_events=bool(index.has_lost_events[number]),
+                    has_buffers=bool(index.has_lost_buffers[number]),
+                    markers=ticks[self._table.is_marker[loaded.forms[rows]]],
+                )
 
-    def _judge(self, buffer: OpenBuffer, *, stop: int, end: int) -> None:
-        """Note what is missing in a buffer: bytes that are no record, and losses that its flags tell of."""
-        index, number = self._index, buffer.number
-        start = int(self._order.start[number])
-        first = int(buffer.ticks[0]) if buffer.ticks.size else start
-        last = int(buffer.ticks[-1]) if buffer.ticks.size else start
-        if stop + 8 <= end and not index.is_clamped[number]:
-            place = f"buffer {number:,}, offset {stop:,}"
-            marker = int.from_bytes(buffer.data[stop : stop + 4].tobytes(), "little")
-            self._log.add(DAMAGED_RECORD, first_ticks=last, place=place, found=f"{place} begins with 0x{marker:08x}", skipped=end - stop)
-        if end < index.filled[number] or stop + 8 <= end:
-            self._signs.damage(last, int(self._order.following[number]))
-        if index.has_lost_events[number] or index.has_lost_buffers[number]:
-            self._signs.flagged(
-                first,
-                last,
-                has_events=bool(index.has_lost_events[number]),
-                has_buffers=bool(index.has_lost_buffers[number]),
-                markers=_marker_ticks(buffer),
-            )
 
-
-def _marker_ticks(buffer: OpenBuffer) -> Int64s:
-    """Time stamps of the marker records of lost events and buffers in one buffer."""
-    words = np.frombuffer(buffer.data.tobytes() + bytes(PAD_BYTES), np.uint64)
-    at = (buffer.offsets - buffer.data_at) >> 3
-    opcode = (words[at] >> 32) & 0xFF
-    is_marker = (words[at + 3] == _LOST_LOW) & (words[at + 4] == _LOST_HIGH) & np.isin(opcode, MARKER_OPCODES)
-    marked: Int64s = buffer.ticks[is_marker]
-    return marked
+def _pieces(bases: Int64s, ends: Int64s) -> list[tuple[int, int]]:
+    """Buffers to read and walk at once, as first and one behind the last."""
+    number = (ends - bases[0]) // _PIECE_BYTES
+    cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), bases.size]
+    return list(pairwise(cuts))

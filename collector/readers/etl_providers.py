@@ -72,8 +72,6 @@ class Providers:
 
     def __init__(self) -> None:
         self.guids: list[UUID] = []
-        self.overflowed = 0
-        """Records that got NO_PROVIDER because there were too many providers."""
         self._numbers: dict[UUID, int] = {}
         self._groups = np.full(256, -1, np.int32)
         # The two halves of the known GUIDs as they stand on disk, sorted by the first half for searching.
@@ -126,14 +124,12 @@ class Providers:
     def _learn(self, low: UInt64s, high: UInt64s) -> Int32s:
         """Numbers of GUIDs that the quick search did not find: new ones, and those that share their first half with another."""
         pairs, inverse = np.unique(np.stack((low, high), axis=1), axis=0, return_inverse=True)
-        counts = np.bincount(inverse.reshape(-1), minlength=len(pairs))
         numbers = np.empty(len(pairs), np.int32)
         fresh: list[int] = []
         for i, pair in enumerate(pairs):
             guid = UUID(bytes_le=pair.tobytes())
             if guid not in self._numbers and len(self.guids) >= MAX_PROVIDERS:
                 numbers[i] = self.number_of(NO_PROVIDER)
-                self.overflowed += int(counts[i])
                 continue
             if guid not in self._numbers:
                 fresh.append(i)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.raw import HeaderKind, Int64s, UInt8s
+from collector.raw import HeaderKind, Int64s, UInt8s, UInt64s
 
 __all__ = [
     "COMPACT",
@@ -82,79 +82,117 @@ for _kind, _bytes in HEADER_SIZES.items():
 _MIN_SIZES: list[int] = _MIN_SIZE.tolist()
 _SIZE_SHIFTS: list[int] = (16 * _SIZE_AT).tolist()
 
-_STEP = ((np.arange(1 << 16) + 7) >> 3) << 2
-"""16-bit halves to the next record, by size."""
+_SHIFT = (16 * _SIZE_AT).astype(np.uint64)
 
-# Below this many buffers one vector step costs more than a plain loop over their records (measured: a step takes 15 us for 64
-# buffers and 27 us for 500, a plain record 0.3 us).
-_LOCKSTEP_BUFFERS = 48
+_FIRST_SCAN = (_FLAGS_EVENT,)
+_ALL_FLAGS = (_FLAGS_EVENT, _FLAGS_MESSAGE, DATA_BLOCK)
+_ROUNDS = 6  # of dropping what nothing leads to; payloads that hold copies of records may need more
+_TO_CODE = np.uint64(16)
+_LOW_16 = np.uint64(0xFFFF)
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
     """Where the records of some buffers are.
 
-    `positions` int64 (n,), ascending: start of each record; `stops` int64 (buffers,): where the walk of each buffer ended, which is
-    its end of data unless bytes there are no record.
+    `positions` int64 (n,), ascending: start of each record; `first` uint64 (n,): its first 64-bit word; `sizes` int64 (n,): its bytes,
+    header included and not rounded; `stops` int64 (buffers,): where the walk of each buffer ended, which is its end of data unless bytes
+    there are no record.
     """
 
     positions: Int64s
+    first: UInt64s
+    sizes: Int64s
     stops: Int64s
 
 
 def walk(data: UInt8s, starts: Int64s, ends: Int64s) -> Walk:
-    """Find the records of many buffers, all cursors moving in lockstep.
+    """Find the records of some buffers.
+
+    Where a record may begin shows in one byte, its flags. All places that have such a byte are looked at together; what no record of the
+    buffer leads to is dropped, and what is left is what going from record to record would find. That costs some 30 ns a record, whatever
+    the size of the buffers.
 
     Args:
         data: uint8, whose size is a multiple of 8; expanded buffers.
-        starts, ends: int64 (buffers,); first record and end of data of each buffer in `data`; starts are multiples of 8.
+        starts, ends: int64 (buffers,), ascending; first record and end of data of each buffer in `data`; starts are multiples of 8.
     """
-    # Cursors count 16-bit halves: kind and size of a record can then be taken by one index each.
-    halves = data.view(np.uint16)
-    stops = starts.copy()
-    active = np.flatnonzero(starts + 8 <= ends)
-    cursor, end = starts[active] >> 1, ((ends[active] + 7) & ~7) >> 1
-    steps: list[Int64s] = []
-    while active.size >= _LOCKSTEP_BUFFERS:
-        code = halves[cursor + 1]
-        size = halves[cursor + _SIZE_AT[code]]
-        following = cursor + _STEP[size]
-        is_good = size >= _MIN_SIZE[code]
-        is_good &= following <= end
-        if np.count_nonzero(is_good) == is_good.size:
-            steps.append(cursor)
-            goes_on = following < end
-            cursor = following
-        else:
-            steps.append(cursor[is_good])
-            cursor = np.where(is_good, following, cursor)
-            goes_on = is_good & (cursor < end)
-        if np.count_nonzero(goes_on) != goes_on.size:
-            stops[active] = cursor << 1
-            active, cursor, end = active[goes_on], cursor[goes_on], end[goes_on]
-    is_record = np.zeros((data.size >> 3) + 1, np.bool_)
-    if steps:
-        is_record[np.concatenate(steps) >> 2] = True
-    if active.size:
-        words = data.data.cast("B").cast("Q")
-        for buffer, first, last in zip(active.tolist(), (cursor << 1).tolist(), (end << 1).tolist(), strict=True):
-            found, stops[buffer] = _walk_one(words, first, last)
-            is_record[found] = True
-    return _without_cut_ones(data, Walk(np.flatnonzero(is_record) << 3, stops), ends)
+    found = _Candidates(data, starts, ends, _FIRST_SCAN)
+    found.keep_linked()
+    if found.may_go_on_with(_ALL_FLAGS):
+        found = _Candidates(data, starts, ends, _ALL_FLAGS)
+        found.keep_linked()
+    return Walk(found.at << 3, found.first, found.sizes, found.stops())
 
 
-def _without_cut_ones(data: UInt8s, found: Walk, ends: Int64s) -> Walk:
-    """Drop a last record that fits into its buffer only when the end of data is rounded up to a multiple of 8."""
-    cut = np.flatnonzero(found.stops > ends)
-    if not cut.size:
-        return found
-    is_kept = np.ones(found.positions.size, np.bool_)
-    last = np.searchsorted(found.positions, found.stops[cut]) - 1
-    at = found.positions[last]
-    is_beyond = at + record_sizes(data, at) > ends[cut]
-    is_kept[last[is_beyond]] = False
-    found.stops[cut[is_beyond]] = at[is_beyond]
-    return Walk(found.positions[is_kept], found.stops)
+class _Candidates:
+    """Places in some buffers where the bytes of a record may begin; `at` counts 64-bit words, as all places here do."""
+
+    def __init__(self, data: UInt8s, starts: Int64s, ends: Int64s, flags: tuple[int, ...]) -> None:
+        self._words = data.view(np.uint64)
+        self._flags = data[3::8]
+        self._starts, self._ends = starts, ends
+        self._mask = self._flags == flags[0]
+        for other in flags[1:]:
+            self._mask |= self._flags == other
+        at = np.flatnonzero(self._mask)
+        edges = np.searchsorted(at, np.append(starts >> 3, self._words.size))
+        at = at[edges[0] : edges[-1]]
+        end = np.repeat(ends, np.diff(edges))
+        first = self._words.take(at)
+        code = ((first >> _TO_CODE) & _LOW_16).view(np.int64)
+        size = ((first >> _SHIFT.take(code)) & _LOW_16).view(np.int64)
+        is_good = (size >= _MIN_SIZE.take(code)) & ((at << 3) + size <= end)
+        rows = np.flatnonzero(is_good)
+        self._set(at[rows], first[rows], size[rows])
+
+    def _set(self, at: Int64s, first: UInt64s, sizes: Int64s) -> None:
+        self.at, self.first, self.sizes = at, first, sizes
+        self._following = at + ((sizes + 7) >> 3)
+
+    def keep_linked(self) -> None:
+        """Keep the records: those at the start of a buffer, and those where another record ends."""
+        start = self._starts >> 3
+        for _ in range(_ROUNDS):
+            is_linked = np.zeros(self._words.size + 1, np.bool_)
+            is_linked[self._following] = True
+            is_linked[start] = True
+            keep = is_linked.take(self.at)
+            dropped = self._following[~keep]
+            if not dropped.size:
+                return
+            rows = np.flatnonzero(keep)
+            self._set(self.at[rows], self.first[rows], self.sizes[rows])
+            # Only what was dropped can have led to a place that nothing else leads to.
+            if not self._mask[np.minimum(dropped, self._mask.size - 1)].any():
+                return
+        self._keep_walked()
+
+    def _keep_walked(self) -> None:
+        """The same by going from one to the next; a plain loop, 0.2 us a record."""
+        row_of = {place: row for row, place in enumerate(self.at.tolist())}
+        following = self._following.tolist()
+        rows = []
+        for place, end in zip((self._starts >> 3).tolist(), ((self._ends + 7) >> 3).tolist(), strict=True):
+            while place < end and (row := row_of.get(place)) is not None:
+                rows.append(row)
+                place = following[row]
+        chosen = np.array(rows, np.int64)
+        self._set(self.at[chosen], self.first[chosen], self.sizes[chosen])
+
+    def stops(self) -> Int64s:
+        """Where the last record of each buffer ends, in bytes; its start where it has none."""
+        last = np.searchsorted(self.at, (self._ends + 7) >> 3) - 1
+        has_any = last >= np.searchsorted(self.at, self._starts >> 3)
+        stops = self._starts.copy()
+        stops[has_any] = self._following[last[has_any]] << 3
+        return stops
+
+    def may_go_on_with(self, flags: tuple[int, ...]) -> bool:
+        """Whether a buffer ends early at bytes that have one of these flags."""
+        stops = self.stops()
+        early = stops[stops + 8 <= self._ends] >> 3
+        return bool(np.isin(self._flags[early], flags).any())
 
 
 def record_sizes(data: UInt8s, positions: Int64s) -> Int64s:
@@ -163,20 +201,6 @@ def record_sizes(data: UInt8s, positions: Int64s) -> Int64s:
     cursor = positions >> 1
     sizes: Int64s = halves[cursor + _SIZE_AT[halves[cursor + 1]]].astype(np.int64)
     return sizes
-
-
-def _walk_one(words: memoryview, position: int, end: int) -> tuple[list[int], int]:
-    """Record starts of one buffer, in 64-bit words, and where the walk stopped; a plain loop, 0.2 us a record."""
-    found = []
-    while position + 8 <= end:
-        word = words[position >> 3]
-        code = (word >> 16) & 0xFFFF
-        size = (word >> _SIZE_SHIFTS[code]) & 0xFFFF
-        if size < _MIN_SIZES[code] or position + size > end:
-            break
-        found.append(position >> 3)
-        position += (size + 7) & ~7
-    return found, position
 
 
 def first_ticks(record: bytes) -> int | None:
@@ -225,27 +249,24 @@ def message_layout(options: Int64s) -> MessageLayout:
     return MessageLayout(guid, time, ids, at)
 
 
-def record_ticks(data: UInt8s, positions: Int64s) -> tuple[Int64s, Bools]:
+def record_ticks(data: UInt8s, found: Walk) -> tuple[Int64s, Bools]:
     """Time stamps of records, and which records have one; int64 (n,), bool (n,). Untimed rows hold 0.
 
     Args:
         data: uint8 with PAD_BYTES to spare behind the last record.
-        positions: int64 (n,), as `walk` gives them.
     """
     words = data.view(np.int64)
-    cursor = positions >> 3
-    first = words[cursor]
-    code = (first >> 16) & 0xFFFF
-    time_word = _TIME_WORD[code]
+    code = ((found.first >> _TO_CODE) & _LOW_16).view(np.int64)
+    time_word = _TIME_WORD.take(code)
+    ticks = words.take((found.positions >> 3) + time_word)  # an untimed one takes the word before it, or the last of all
     has_time = time_word >= 0
-    ticks = words[cursor + np.maximum(time_word, 0)]
     if not has_time.all():
         ticks[~has_time] = 0
         rows = np.flatnonzero((code >> 8) == _FLAGS_MESSAGE)
-        time = message_layout((first[rows] >> 48) & 0xFFFF).time
-        timed = (time >= 0) & (time + 8 <= (first[rows] & 0xFFFF))
+        time = message_layout((found.first[rows] >> np.uint64(48)).view(np.int64)).time
+        timed = (time >= 0) & (time + 8 <= found.sizes[rows])
         rows, time = rows[timed], time[timed]
-        ticks[rows] = gather(data, positions[rows] + time, 8).view(np.int64).reshape(-1)
+        ticks[rows] = gather(data, found.positions[rows] + time, 8).view(np.int64).reshape(-1)
         has_time[rows] = True
     return ticks, has_time
 
