@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -38,6 +39,7 @@ __all__ = ["ImportReport", "Progress", "import_trace", "trace_key"]
 _KEY_DIGITS = 12
 _SECONDS_BETWEEN_NOTES = 1.0
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
+_BYTES_FOR_A_PROCESS = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,10 @@ def import_trace(
     with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
         catalog.begin(key, name=name or source.name, path=str(source.path.absolute()), size_bytes=source.size, version=program_version())
         try:
-            with _rare_collections(), TraceWriter(folder, key, should_cancel=should_cancel) as writer:
+            with (
+                _rare_collections(),
+                TraceWriter(folder, key, should_cancel=should_cancel, is_beside=_is_worth_a_process(source)) as writer,
+            ):
                 job = _Import(reader, writer, catalog, key, on_progress, should_cancel, symbols)
                 report = job.run(name or source.name, started)
         except BaseException as error:
@@ -295,6 +300,11 @@ class _Import:
             with contextlib.suppress(StoreLocked):  # a page shows older progress for a while, no more
                 self.catalog.progress(self.key, bytes_done=reader.bytes_done, bytes_total=reader.bytes_total, counts=self.totals())
                 self.catalog.known_so_far(self.key, [_copy(row) for row in problem_rows(reader.problems, self.clock)])
+
+
+def _is_worth_a_process(source: Source) -> bool:
+    """Whether a second process shall insert the rows: there is a processor for it, and enough to do that its start does not matter."""
+    return source.size >= _BYTES_FOR_A_PROCESS and (os.cpu_count() or 1) > 1
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ MAP: dict[str, tuple[str, ...]] = {
     ),
     "collector.store.tables": (),
     "collector.store.evidence": ("collector.store.tables",),
-    "collector.store.": ("collector.store.", "collector.model.rows", "collector.store.tables"),
+    "collector.store.": ("collector.store.", "collector.model.block", "collector.store.tables"),
     "collector.symbols.": (),
     "collector.naming": ("collector.symbols.", "collector.store."),
     "collector.etlwriter.": ("collector.schema", "collector.raw", "collector.events."),

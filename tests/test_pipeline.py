@@ -123,6 +123,18 @@ def test_collecting_twice_gives_the_same_rows(file: Path, folder: TraceFolder) -
     assert dump() == before
 
 
+def test_a_process_that_inserts_the_rows_stores_the_same(folder: TraceFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = a_send().write(tmp_path / "loopback.etl")
+    monkeypatch.setattr(pipeline, "now_utc", lambda: "2024-05-01T09:30:00+00:00")
+    dumps = []
+    for least in (1 << 40, 0):
+        monkeypatch.setattr(pipeline, "_BYTES_FOR_A_PROCESS", least)
+        with sqlite3.connect(folder.trace_path(run(file, folder).key)) as db:
+            dumps.append(list(db.iterdump()))
+        db.close()
+    assert dumps[0] == dumps[1]
+
+
 # -------------------------------------------------------------------------------------------------------- interrupted
 
 
@@ -131,8 +143,11 @@ def stop_at(stage: str) -> tuple[Callable[[Progress], None], Callable[[], bool]]
     return lambda progress: seen.append(progress.stage), lambda: stage in seen
 
 
-@pytest.mark.parametrize("stage", ["reading", "joining", "indexing"])
-def test_cancelling_leaves_the_folder_as_it_was(file: Path, folder: TraceFolder, stage: str) -> None:
+@pytest.mark.parametrize(("stage", "is_beside"), [("reading", False), ("reading", True), ("joining", True), ("indexing", False)])
+def test_cancelling_leaves_the_folder_as_it_was(
+    file: Path, folder: TraceFolder, monkeypatch: pytest.MonkeyPatch, stage: str, *, is_beside: bool
+) -> None:
+    monkeypatch.setattr(pipeline, "_is_worth_a_process", lambda source: is_beside)
     on_progress, should_cancel = stop_at(stage)
     with pytest.raises(CollectCancelled, match="Nothing was stored"):
         run(file, folder, on_progress=on_progress, should_cancel=should_cancel)

@@ -5,7 +5,7 @@ Nothing outside this module relies on SQLite.
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,15 @@ from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, even
 from sqlalchemy.pool import NullPool
 
 from collector.errors import CollectCancelled, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreSlow, TraceError
+from collector.model.block import Block, Row
+from collector.store.bulk import PRAGMAS, Inserter
 
 __all__ = [
     "bulk_engine",
     "check_file",
+    "error_of",
     "hex_text",
-    "insert_sql",
+    "inserter",
     "json_object",
     "reading_engine",
     "settle",
@@ -81,7 +84,7 @@ def bulk_engine(path: Path, *, should_cancel: Callable[[], bool] | None = None, 
 
     @event.listens_for(engine, "connect")
     def connected(dbapi: sqlite3.Connection, _record: object) -> None:
-        for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -65536", "threads = 2"):
+        for pragma in PRAGMAS:
             dbapi.execute(f"PRAGMA {pragma}")
         if should_cancel is not None:
             dbapi.set_progress_handler(should_cancel, _STEPS_BETWEEN_LOOKS)
@@ -95,6 +98,24 @@ def bulk_engine(path: Path, *, should_cancel: Callable[[], bool] | None = None, 
     return engine
 
 
+def inserter(connection: Connection, widths: Mapping[str, int], path: Path) -> Callable[[Mapping[str, Sequence[Row | Block]]], None]:
+    """What appends rows through a connection of `bulk_engine`, in a transaction of its own, with the errors of that engine."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    bulk = Inserter(driver, widths)
+
+    def insert(rows: Mapping[str, Sequence[Row | Block]]) -> None:
+        if connection.in_transaction():
+            connection.commit()  # a finishing pass has read before
+        try:
+            bulk.insert(rows)
+        except sqlite3.Error as error:
+            named = _named(error, path, _cancelled)
+            raise named or error from error
+
+    return insert
+
+
 def settle(connection: Connection) -> None:
     """Give the planner its statistics: without them it takes `trace_id = 1` for a narrow condition."""
     connection.exec_driver_sql("PRAGMA analysis_limit = 1000")
@@ -106,11 +127,6 @@ def check_file(connection: Connection, path: Path) -> None:
     found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
     if found != "ok":
         raise StoreError(f"{path.name}: the finished file is damaged ({found}). Nothing was stored; check the disk and collect again.")
-
-
-def insert_sql(table: str, columns: int) -> str:
-    """An INSERT of one row of `columns` bound values behind trace_id, which is 1 in a SQLite file."""
-    return f'INSERT INTO "{table}" VALUES (1{", ?" * columns})'  # noqa: S608 - the name comes from our tables
 
 
 def hex_text(expression: str) -> str:
@@ -152,7 +168,12 @@ def _named(error: BaseException, path: Path, interrupted: Callable[[], TraceErro
     """Our word for an error of SQLite, None for what only our own fault can cause."""
     if not isinstance(error, sqlite3.Error):
         return None
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return error_of(getattr(error, "sqlite_errorcode", 0), str(error), path, interrupted)
+
+
+def error_of(code: int, text: str, path: Path, interrupted: Callable[[], TraceError] = _cancelled) -> TraceError | None:
+    """Our word for an error of SQLite by its code; `text` is SQLite's own."""
+    code &= 0xFF
     if code in _FULL:
         return StoreFull(f"{path}: no space is left on the disk. Free some, or name another folder with --database.")
     if code in _BUSY:
@@ -160,13 +181,11 @@ def _named(error: BaseException, path: Path, interrupted: Callable[[], TraceErro
     if code == sqlite3.SQLITE_INTERRUPT:
         return interrupted()
     if code in _NOT_OURS:
-        return StoreError(
-            f"{path}: this is not a database of sockscope, or it is damaged ({error}). Delete it and collect the trace again."
-        )
+        return StoreError(f"{path}: this is not a database of sockscope, or it is damaged ({text}). Delete it and collect the trace again.")
     if code in _DENIED:
-        return StoreReadOnly(f"{path}: this database may not be written ({error}). Check the permissions of its folder.")
+        return StoreReadOnly(f"{path}: this database may not be written ({text}). Check the permissions of its folder.")
     if code == sqlite3.SQLITE_CANTOPEN:
         return StoreError(f"{path}: this database cannot be opened. Check that its folder exists and may be read.")
     if code == sqlite3.SQLITE_IOERR:
-        return StoreError(f"{path}: reading or writing failed ({error}). Check the disk.")
+        return StoreError(f"{path}: reading or writing failed ({text}). Check the disk.")
     return None

@@ -12,40 +12,53 @@ from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from collector.errors import StoreError, StoreFull
-from collector.model.rows import Block, Row, unfolded
+from collector.model.block import Block, Row, count_of
 from collector.store import dialects
+from collector.store.beside import Beside
 from collector.store.engine import TraceFolder
 from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
 from collector.store.views import create_views
 
 __all__ = ["TraceWriter", "amended", "create_indexes", "create_tables", "stamp"]
 
-_INSERTS = {table: dialects.insert_sql(table, len(columns)) for table, columns in ROW_COLUMNS.items()}
+_WIDTHS = {table: len(columns) for table, columns in ROW_COLUMNS.items()}
 
 
 class TraceWriter:
     """The unfinished file of one trace; a context manager that throws the file away unless `finish` was called.
 
     Whoever makes one holds the trace's lock. Once `should_cancel` says so, a running statement ends with CollectCancelled.
-    `page_limit` bounds the file (pages of 4,096 bytes), for tests of a full disk.
+
+    Args:
+        is_beside: rows are inserted by a process of its own until somebody asks for the connection; starting it takes half a second.
+        page_limit: bounds the file (pages of 4,096 bytes), for tests of a full disk.
     """
 
     def __init__(
-        self, folder: TraceFolder, key: str, *, should_cancel: Callable[[], bool] | None = None, page_limit: int | None = None
+        self,
+        folder: TraceFolder,
+        key: str,
+        *,
+        should_cancel: Callable[[], bool] | None = None,
+        is_beside: bool = False,
+        page_limit: int | None = None,
     ) -> None:
         self.part = folder.part_path(key)
         self.target = folder.trace_path(key)
         self.counts: dict[str, int] = dict.fromkeys(ROW_COLUMNS, 0)
         """Rows written so far by table."""
         self._finished = self._indexed = False
+        self._beside: Beside | None = None
+        self._connection: Connection | None = None
         _remove(self.part)
         self._engine = dialects.bulk_engine(self.part, should_cancel=should_cancel, page_limit=page_limit)
         try:
-            self.connection: Connection = self._engine.connect()
-            """The one connection to the unfinished file; finishing passes read through it."""
             with self.connection.begin():
                 create_tables(self.connection)
                 stamp(self.connection, TRACE_VERSION)
+            if is_beside:
+                self._disconnect()
+                self._beside = Beside(self.part, _WIDTHS, should_cancel=should_cancel, page_limit=page_limit)
         except BaseException:
             self.discard()
             raise
@@ -57,18 +70,39 @@ class TraceWriter:
         if not self._finished:
             self.discard()
 
+    @property
+    def connection(self) -> Connection:
+        """The one connection to the unfinished file; finishing passes read through it.
+
+        Waits until all rows are in the file. Raises StoreFull, StoreError, CollectCancelled.
+        """
+        if self._beside is not None:
+            self._beside.finish()
+            self._beside = None
+        if self._connection is None:
+            self._connection = self._engine.connect()
+            self._insert = dialects.inserter(self._connection, _WIDTHS, self.part)
+        return self._connection
+
+    @property
+    def beside_pid(self) -> int | None:
+        """Number of the process that inserts the rows, while there is one."""
+        return None if self._beside is None else self._beside.pid
+
     def write(self, rows: Mapping[str, Sequence[Row | Block]]) -> None:
         """Append finished rows: one transaction, so the file is consistent between calls.
 
-        Raises: StoreFull, StoreError; KeyError for a table that does not exist.
+        Raises: StoreFull, StoreError, CollectCancelled; KeyError for a table that does not exist.
         """
         if not any(rows.values()):
             return
-        with self._transaction():
-            for table, lines in rows.items():
-                if ready := list(unfolded(lines)):
-                    self.connection.exec_driver_sql(_INSERTS[table], ready)
-                    self.counts[table] += len(ready)
+        counts = {table: self.counts[table] + count_of(lines) for table, lines in rows.items()}
+        if self._beside is not None:
+            self._beside.write(rows)
+        else:
+            _ = self.connection
+            self._insert(rows)
+        self.counts |= counts
 
     def index(self) -> None:
         """Make the indexes, once the large tables are filled. Raises StoreFull, StoreError."""
@@ -99,9 +133,16 @@ class TraceWriter:
             self.connection.commit()
         return self.connection.begin()
 
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def _close(self) -> None:
-        if hasattr(self, "connection"):
-            self.connection.close()
+        if self._beside is not None:
+            self._beside.kill()
+            self._beside = None
+        self._disconnect()
         self._engine.dispose()
 
 

@@ -1,0 +1,195 @@
+"""Rows that a process of its own inserts: the same file, the same errors, nothing left behind by a kill on either side."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collector.errors import CollectCancelled, StoreError, StoreFull
+from collector.model.rows import Block, Rows, block_of
+from collector.store import beside
+from collector.store.bulk import Inserter
+from collector.store.catalog import Catalog
+from collector.store.engine import TraceFolder
+from collector.store.tables import ROW_COLUMNS
+from collector.store.writer import TraceWriter
+from tests.build.database import BUILT_KEY, TRACE_ROW, rows_from
+
+SEVERAL: Rows = {
+    "process": [
+        (n, 4 * n, None, None, f"p{n}.exe" if n % 2 else None, None, 5, None, 5, True, n % 3 == 0, None, 1, None, 8) for n in range(130)
+    ],
+    "stack_ref": [
+        (900, 1),
+        block_of("stack_ref", {"ref": np.arange(700), "stack_n": np.ma.masked_array(np.arange(700), np.arange(700) < 0)}, count=700),
+        (901, 2),
+    ],
+    "peer": [
+        block_of(
+            "peer",
+            {
+                "socket_n": np.arange(60),
+                "address_n": np.array([2**64 - 1] * 60, np.uint64),
+                "bytes_sent": np.arange(60) % 2 == 0,
+                "bytes_received": [0] * 60,
+                "sends": 3,
+                "receives": range(60),
+                "dropped": np.zeros(60, np.int8),
+            },
+            count=60,
+        )
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TraceFolder:
+    made = TraceFolder(tmp_path)
+    made.make()
+    return made
+
+
+def contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    with sqlite3.connect(path) as db:
+        found = {table: db.execute(f'SELECT * FROM "{table}" ORDER BY 1, 2, 3').fetchall() for table in ROW_COLUMNS}
+    db.close()
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def within(seconds: float, *, pid: int) -> bool:
+    """Whether a process ends in time."""
+    until = time.monotonic() + seconds
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not is_alive(pid)
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_both_ways_store_the_very_values(folder: TraceFolder, is_beside: bool) -> None:
+    with TraceWriter(folder, BUILT_KEY, is_beside=is_beside) as writer:
+        writer.write(SEVERAL)
+        writer.write({"trace": rows_from("trace", [TRACE_ROW])})
+        assert (writer.counts["process"], writer.counts["stack_ref"], writer.counts["peer"]) == (130, 702, 60)
+        writer.finish()
+    found = contents(folder.trace_path(BUILT_KEY))
+
+    assert found["process"] == [(1, *map(as_stored, row)) for row in SEVERAL["process"] if isinstance(row, tuple)]
+    assert found["stack_ref"] == [(1, n, n) for n in range(700)] + [(1, 900, 1), (1, 901, 2)]
+    assert found["peer"] == [(1, n, -1, int(n % 2 == 0), 0, 3, n, 0) for n in range(60)]
+    assert {type(value) for rows in found.values() for row in rows for value in row} == {int, str, type(None)}
+
+
+def as_stored(value: object) -> object:
+    return int(value) if isinstance(value, bool) else value
+
+
+def test_numbers_that_stand_for_null_are_never_taken_for_it() -> None:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.execute("CREATE TABLE t (trace_id, a INTEGER, b TEXT)")
+    stand_ins = [-(1 << 63) + 11, -(1 << 62) - 13, -(1 << 61) - 17]
+    for taken in range(4):
+        values = [*stand_ins[:taken], None, 7]
+        array = np.array([value or 0 for value in values])
+        both = block_like(np.ma.masked_array(array, [value is None for value in values]), ["x"] * len(values))
+        Inserter(db, {"t": 2}).insert({"t": [*((value, None) for value in values), both]})
+        assert [row[0] for row in db.execute("SELECT a FROM t WHERE b IS NULL")] == values
+        assert [row[0] for row in db.execute("SELECT a FROM t WHERE b = 'x'")] == values
+        db.execute("DELETE FROM t")
+    db.close()
+
+
+def block_like(numbers: "np.ma.MaskedArray[tuple[int], np.dtype[np.int64]]", texts: list[str]) -> Block:
+    return Block((numbers.data, texts), (np.ma.getmaskarray(numbers), None), len(texts))
+
+
+def test_rows_of_another_width_are_refused() -> None:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.execute("CREATE TABLE t (trace_id, a, b)")
+    for lines in ([(1, 2, 3)], [(1, 2), (1,)], [Block((5,), (None,), 1)]):
+        with pytest.raises(ValueError, match=r"t has 2 columns|argument 2"):
+            Inserter(db, {"t": 2}).insert({"t": lines})
+    db.close()
+
+
+def fill(folder: TraceFolder, *pieces: Rows, page_limit: int | None = None, should_cancel: Callable[[], bool] = lambda: False) -> None:
+    """Write pieces through a process and wait for it."""
+    with TraceWriter(folder, BUILT_KEY, is_beside=True, page_limit=page_limit, should_cancel=should_cancel) as writer:
+        for piece in pieces:
+            writer.write(piece)
+        assert writer.connection
+
+
+def test_a_full_disk_is_said(folder: TraceFolder) -> None:
+    rows: Rows = {"process": [*rows_from("process", [{"n": n, "image": "a" * 100} for n in range(20_000)])]}
+    with pytest.raises(StoreFull, match="no space is left"):
+        fill(folder, rows, page_limit=200)
+    assert list(folder.traces_path.iterdir()) == []
+
+
+def test_what_the_process_cannot_do_is_said(folder: TraceFolder) -> None:
+    with pytest.raises(StoreError, match="writing the trace failed \\(ValueError"):
+        fill(folder, {"process": [(1, 2)]})
+    assert list(folder.traces_path.iterdir()) == []
+
+
+def test_rows_wait_in_bounded_memory_and_waiting_can_be_cancelled(folder: TraceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "WAITING_BYTES", 1000)
+    piece: Rows = {"stack_ref": [block_of("stack_ref", {"ref": np.arange(200_000), "stack_n": 1}, count=200_000)]}
+    with pytest.raises(CollectCancelled):
+        fill(folder, *[piece] * 100, should_cancel=lambda: True)
+    assert list(folder.traces_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
+def test_a_killed_writing_process_is_said_and_nothing_stays(folder: TraceFolder) -> None:
+    with TraceWriter(folder, BUILT_KEY, is_beside=True) as writer:
+        writer.write(SEVERAL)
+        assert writer.beside_pid is not None
+        os.kill(writer.beside_pid, signal.SIGKILL)
+        with pytest.raises(StoreError, match=r"the process that writes the trace was ended \(exit status -9\)"):
+            assert writer.connection
+    assert list(folder.traces_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes where Linux has them")
+def test_a_killed_collector_leaves_no_process_and_the_next_one_clears_up(folder: TraceFolder) -> None:
+    code = f"""
+        import sys, time
+        from collector.store.catalog import Catalog
+        from collector.store.engine import TraceFolder
+        from collector.store.writer import TraceWriter
+        folder = TraceFolder({str(folder.root)!r})
+        Catalog(folder).begin({BUILT_KEY!r}, name="x.etl", path="x.etl", size_bytes=1, version="0")
+        writer = TraceWriter(folder, {BUILT_KEY!r}, is_beside=True)
+        writer.write({{"stack_ref": [(n, n) for n in range(50_000)]}})
+        print(writer.beside_pid, flush=True)
+        time.sleep(60)
+    """
+    collector = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    assert collector.stdout is not None
+    pid = int(collector.stdout.readline())
+    assert is_alive(pid)
+    collector.kill()
+    collector.wait()
+    collector.stdout.close()
+
+    assert within(10, pid=pid)
+    assert not folder.has_trace(BUILT_KEY)
+    assert Catalog(folder).settle() == 1
+    assert not folder.part_path(BUILT_KEY).exists()
