@@ -8,7 +8,7 @@ from fastapi import Depends, Path, Request
 from sqlalchemy import Connection
 
 from app.errors import NotFound, StillCollecting
-from app.filters import parse_time
+from app.filters import BadFilter, parse_time
 from app.page import Crumb, TraceHead
 from app.queries import catalog, trace
 from app.urls import Urls
@@ -34,14 +34,18 @@ class OpenTrace:
 
 
 def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
-    """The trace of the URL. Raises NotFound, StillCollecting; StoreError when its file cannot be read."""
+    """The trace of the URL. Raises NotFound, StillCollecting, BadFilter; StoreError when its file cannot be read."""
     folder: TraceFolder = request.app.state.folder
     urls: Urls = request.app.state.urls
     key = trace_key.lower()
     if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key) or not folder.has_trace(key):
         _explain_absence(folder, urls, key)
     with folder.trace(key).connect() as db:
-        head = trace.head(db, _time(request, "from"), _time(request, "to"))
+        from_ns, to_ns = _time(request, "from"), _time(request, "to")  # on every page of a trace: the losses are those of the range
+        if from_ns is not None and to_ns is not None and from_ns > to_ns:
+            given = request.query_params
+            raise BadFilter("to", given["to"], f"this is before from={given['from']}; give a range that runs forward.")
+        head = trace.head(db, from_ns, to_ns)
         if head is None:
             raise NotFound(f"The file of trace {key} holds no trace. Delete it and collect the trace again.")
         yield OpenTrace(key, db, head, urls)

@@ -62,7 +62,7 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
         )
         headers = {"Retry-After": "2"} if status == 503 else {}
         try:
-            return render(request, "error.html", page, status_code=status, headers=headers)
+            return render(request, "error.html", page, status_code=status, headers=headers, reads_query=False)
         except BadRequest:  # the form itself is what the request has wrong
             return PlainTextResponse(f"{title}\n{sentence}\n{advice}\n", status, headers)
 

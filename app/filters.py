@@ -151,7 +151,19 @@ def parse_conditions(filters: tuple[Filter, ...], query: Mapping[str, str]) -> C
             items.append(Condition(one, text, one.parse(text)))
         except ValueError as error:
             raise BadFilter(one.key, text, str(error)) from error
+    _check_ranges(items)
     return Conditions(tuple(items), tuple(off))
+
+
+def _check_ranges(items: list[Condition]) -> None:
+    """Raises BadFilter for a range that runs backward: no row can lie in it."""
+    by_key = {item.filter.key: item for item in items}
+    for item in items:
+        key = item.filter.key
+        other = by_key.get("to" if key == "from" else f"max_{key.removeprefix('min_')}" if key.startswith("min_") else "")
+        if other is not None and item.value > other.value:
+            end = "before" if key == "from" else "less than"
+            raise BadFilter(other.filter.key, other.text, f"this is {end} {key}={item.text}; give a range that runs forward.")
 
 
 def parse_text(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -12,10 +12,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from app import errors, render
+from app.asked import note_what_is_asked
 from app.assets import plotly_script, static_folder
 from app.forms import FormTokens
 from app.safety import HostCheck, SafeHeaders, TokenCheck
 from app.settings import Settings
+from app.transfer import Compressed, HeadRequests
 from app.uploads import Uploads
 from app.urls import Urls
 
@@ -137,7 +139,7 @@ def create_app(settings: Settings) -> FastAPI:
     script = plotly_script()
     app.state.page_settings = PageSettings(has_plotly=script is not None)
     for router in ROUTERS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(note_what_is_asked)])
 
     if script is not None:
         plotly = script
@@ -149,8 +151,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/static", KeptFiles(directory=static_folder()), name="static")
     errors.install(app, render.render)
     collecting.install(app)
+    app.add_middleware(Compressed)
     if settings.token is not None:
         app.add_middleware(TokenCheck, token=settings.token, base_path=settings.base_path)
     app.add_middleware(HostCheck, hosts=(*LOCAL_HOSTS, settings.host, *settings.allowed_hosts))
     app.add_middleware(SafeHeaders)
+    app.add_middleware(HeadRequests)
     return app

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app import format as fmt
+from app.asked import refuse_unread
 from app.assets import template_folder
 from app.errors import BadRequest
 from app.forms import PageForm
@@ -53,8 +54,21 @@ def wanted_form(request: Request) -> str:
     return "csv" if "text/csv" in accept else "html"
 
 
-def render(request: Request, template: str, page: Page, *, status_code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with a page. Raises BadRequest for the CSV of a page that is no table."""
+def render(
+    request: Request,
+    template: str,
+    page: Page,
+    *,
+    status_code: int = 200,
+    headers: Mapping[str, str] | None = None,
+    reads_query: bool = True,
+) -> Response:
+    """Answer with a page. `reads_query` is false for pages that stand in for the one that was asked for.
+
+    Raises BadRequest for the CSV of a page that is no table, BadFilter for a part of the query that the page has not read by now.
+    """
+    if reads_query and request.method == "GET":
+        refuse_unread(request)
     form = wanted_form(request)
     vary = {"Vary": "Accept, Cookie", "Cache-Control": "no-cache"} | dict(headers or {})
     if form == "json":

@@ -62,4 +62,4 @@ def _answer(request: Request, error: Exception) -> Response:
     )
     headers = {"Retry-After": str(RELOAD_SECONDS)} if running else {}
     is_overview = request.url.path.rstrip("/").endswith(f"/t/{error.key}")
-    return render(request, "collecting.html", page, status_code=200 if is_overview else 503, headers=headers)
+    return render(request, "collecting.html", page, status_code=200 if is_overview else 503, headers=headers, reads_query=False)

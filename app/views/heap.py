@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from app import format as fmt
+from app.asked import refuse_unread
 from app.charts.figure import Figure
 from app.charts.heap_timeline import heap_overview_figure, heap_timeline_figure
 from app.deps import OpenTrace, ReadTrace
@@ -213,6 +214,7 @@ def heap_process_timeline(request: Request, trace: ReadTrace, process: str) -> R
     """The figure of a process's heap between `from` and `to` (nanoseconds), of bounded size; always JSON."""
     n, _ = found_process(trace, process)
     shown = asked_range(request, whole_trace(trace))
+    refuse_unread(request)
     return _figure_answer(heap_timeline_figure(heap_timeline(trace.db, HeapScope("process", n, n), *shown), losses=taints(trace)), shown)
 
 
@@ -260,6 +262,7 @@ def one_heap_timeline(request: Request, trace: ReadTrace, process: str, heap: st
     n, row = found_process(trace, process)
     found = found_heap(trace, n, row, heap)
     shown = asked_range(request, whole_trace(trace))
+    refuse_unread(request)
     timeline = heap_timeline(trace.db, HeapScope("heap", found.n, n), *shown)
     return _figure_answer(_heap_figure(trace, found, timeline, shown), shown)
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app import format as fmt
+from app.asked import refuse_unread
 from app.charts.figure import Figure
 from app.charts.socket_timeline import socket_timeline_figure
 from app.deps import OpenTrace, ReadTrace
@@ -127,13 +128,13 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
     """One socket, `0xENDPOINT@NS`: any time in its life names it. `from` and `to` narrow the timeline and the tables below it."""
     head = _found(trace, socket)
     if head.link != socket:
-        return RedirectResponse(with_query(_path(trace, head.link), dict(request.query_params)), status_code=307)
+        return RedirectResponse(with_query(_path(trace, head.link), dict(request.query_params.items())), status_code=307)
     known = _known(trace, head)
     whole = _whole(trace, head)
     shown = asked_range(request, whole)
     path = _path(trace, head.link)
     said = claims(known)
-    query = dict(request.query_params)
+    query = request.query_params
     accepted = tables.socket_accepted(trace.db, head.n, limit=ACCEPTED_SHOWN + 1) if head.listener else []
     page = SocketPage(
         title=name_of(head),
@@ -172,7 +173,9 @@ def socket_timeline(request: Request, trace: ReadTrace, socket: str) -> Response
     """
     head = _found(trace, socket)
     shown = asked_range(request, _whole(trace, head))
-    figure = _peer_chart(trace, head, shown) if request.query_params.get("end") == "other" else _figure(trace, head, None, shown)
+    end = request.query_params.get("end")
+    refuse_unread(request)
+    figure = _peer_chart(trace, head, shown) if end == "other" else _figure(trace, head, None, shown)
     if figure is None:
         raise NotFound(f"The other end of socket {head.link} is not in this trace.", ways=(Crumb("this end", _path(trace, head.link)),))
     body = {"socket": head.link, "from_ns": str(shown[0]), "to_ns": str(shown[1]), "figure": figure}
