@@ -228,7 +228,8 @@ def test_ports_are_counted_at_their_peak(client: TestClient) -> None:
 
 def test_overlaps_say_how_many_operations_they_can_know(client: TestClient) -> None:
     assert page(client, f"/t/{KEY}/overlaps")["facts"][0].startswith("3 operations of 5 that were in flight")
-    assert page(client, f"/t/{KEY}/in-flight-frees")["facts"][0].endswith("Behind the buffers lay: heap 1.")
+    assert page(client, f"/t/{KEY}/in-flight-frees")["facts"][0].endswith("of the others nothing can be said here.")
+    assert f'<a href="/t/{KEY}/operations?memory=heap">1 buffer in a heap block</a>' in client.get(f"/t/{KEY}/in-flight-frees").text
 
 
 def test_held_memory_is_by_stack_without_the_allocator(client: TestClient) -> None:

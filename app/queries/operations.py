@@ -10,6 +10,7 @@ from app import format as fmt
 from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, yes_no
 from app.links import OperationLink, ProcessRef, operation_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.buffer_memory import MEMORY_FILTER
 from app.queries.resolution import LONG_NS
 from app.queries.stack_refs import stack_hash
 from app.queries.statuses import parse_status, status_condition, status_words
@@ -191,6 +192,7 @@ FILTERS = (
         show=" or ".join,
         choices=(("user", "user"), ("kernel", "kernel"), ("none", "none")),
     ),
+    MEMORY_FILTER,
     Filter("buffer", parse_address, _touches, "whose buffer holds {}", "Buffer address", hint="0x…"),
     Filter("tid", parse_count, lambda v: or_(operation.c.posted_tid == v, operation.c.completed_tid == v), "in thread {}", "Thread"),
     Filter(

@@ -4,10 +4,12 @@ from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from starlette.responses import HTMLResponse, Response
 
-from app.deps import ReadTrace
-from app.format import count, plural, words
+from app.deps import OpenTrace, ReadTrace
+from app.format import count, plural
 from app.listing import Column
+from app.page import Crumb
 from app.queries import frees as queries
+from app.queries.buffer_memory import MEMORY_WORDS
 from app.queries.operations import in_flight_addresses
 from app.render import render
 from app.views.lists import asked_of, list_page, parameters
@@ -62,19 +64,27 @@ def in_flight_frees(request: Request, trace: ReadTrace) -> Response:
         needs=("transfers", "heap"),
         otherwise="No heap block and operation with known addresses were in conflict.",
         facts=_facts(trace.db),
+        ways=_ways(trace),
     )
     return render(request, "list.html", page)
 
 
 def _facts(db: Connection) -> tuple[str, ...]:
-    """How much this list can know, and what lay behind the buffers."""
+    """How much this list can know."""
     waiting, known, is_all = in_flight_addresses(db)
     of = count(waiting) if is_all else f"the first {count(waiting)}"
     if not waiting:
         return ()
     said = f"{plural(known, 'operation')} of {of} that were in flight for a time had a user address"
     said += "." if known == waiting else "; of the others nothing can be said here."
-    classes = queries.buffer_classes(db)
-    if classes:
-        said += " Behind the buffers lay: " + ", ".join(f"{words(name)} {count(number)}" for name, number in sorted(classes.items())) + "."
     return (said,)
+
+
+def _ways(trace: OpenTrace) -> tuple[Crumb, ...]:
+    """The operations by the memory behind their buffers, most first."""
+    numbers = sorted(queries.buffer_classes(trace.db).items(), key=lambda one: -one[1])
+    return tuple(
+        Crumb(f"{plural(number, 'buffer')} in {MEMORY_WORDS[name]}", trace.urls("operations", {"memory": name}, trace_key=trace.key))
+        for name, number in numbers
+        if name in MEMORY_WORDS
+    )
