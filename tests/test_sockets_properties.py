@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.etlwriter.events import HeaderValues
+from collector.losses import Losses
 from tests.build import ENTER, EXIT, afd, documented
 from tests.build.afd import Who
 from tests.build.events import ENDPOINT, PROCESS, Event
@@ -136,11 +137,31 @@ def attempts(draw: st.DrawFn) -> list[Event]:
 
 
 @st.composite
-def traces(draw: st.DrawFn, *, is_plain: bool = False) -> list[Event]:
+def posts(draw: st.DrawFn) -> list[Event]:
+    """Requests at user addresses, rarely an exit, and more rarely a create over an open socket."""
+    where = Who(endpoint=draw(ENDPOINTS), tid=draw(st.integers(1, 20)))
+    what = draw(st.integers(0, 19))
+    if what <= 1:
+        return [afd.create(at_us=0, **where)]
+    post = draw(MOVES)(
+        at_us=0,
+        enter_exit=EXIT if what < 5 else ENTER,
+        buffer=draw(BUFFERS),
+        length_bytes=draw(LENGTHS),
+        buffer_count=draw(st.sampled_from([1, 2])),
+        is_fast=draw(st.booleans()),
+        **where,
+    )
+    return [post]
+
+
+@st.composite
+def traces(draw: st.DrawFn, *, is_plain: bool = False, is_busy: bool = False) -> list[Event]:
     """Up to 60 records in time order, many at one tick."""
     at_us, placed = 0.0, []
     one = records(is_plain=is_plain).map(lambda record: [record])
-    for record in (r for some in draw(st.lists(one if is_plain else one | one | one | attempts(), max_size=60)) for r in some):
+    some_records = one if is_plain else posts() | posts() | posts() | attempts() if is_busy else one | one | one | attempts()
+    for record in (r for some in draw(st.lists(some_records, min_size=8 * is_busy, max_size=60)) for r in some):
         at_us += draw(st.sampled_from([0, 0.1, 0.1, 1]))
         placed.append(replace(record, at_us=at_us))
     return placed
@@ -312,8 +333,11 @@ def test_requests_of_many_processors_are_found_whichever_logged_a_tick_first(
 # ---------------------------------------------------------------------------------------------------- overlaps, by brute force
 
 
-def overlaps_by_the_rule(m: Model) -> set[tuple[int, int]]:
-    """All pairs of the definition, each operation compared with each."""
+TICK_NS = 100
+
+
+def overlaps_by_the_rule(m: Model, lost: list[tuple[int, int]]) -> dict[tuple[int, int], tuple[object, ...]]:
+    """All pairs of the definition with what is said of each, each operation compared with each; `lost` in ticks, both included."""
     owners = {row["n"]: row["owner_n"] for row in m.table("socket")}
     endpoints = {row["n"]: row["endpoint"] % (1 << 64) for row in m.table("socket")}
     operations = [
@@ -323,22 +347,54 @@ def overlaps_by_the_rule(m: Model) -> set[tuple[int, int]]:
         if row["socket_n"] in owners
     ]
     operations.sort(key=lambda o: o[:4])
-    found = set()
-    for i, (_, _, start, n, owner, row) in enumerate(operations):
-        end_ns = row["posted_ns"] if row["outcome"] == "sent" else row["end_ns"]
+    found = {}
+    for i, (posted, _, start, n, owner, row) in enumerate(operations):
+        end_ns = posted if row["outcome"] == "sent" else row["end_ns"]
         for posted_ns, _, other_start, other, other_owner, other_row in operations[i + 1 :]:
             in_flight = end_ns is None or posted_ns < end_ns
-            intersect = start < other_start + other_row["posted_len"] and other_start < start + row["posted_len"]
-            if owner == other_owner and in_flight and intersect:
-                found.add((n, other))
+            if owner == other_owner and in_flight and max(start, other_start) < min(end_of(row), end_of(other_row)):
+                until = 1 << 62 if end_ns is None else end_ns // TICK_NS
+                is_lossy = any(first <= until and posted // TICK_NS <= last for first, last in lost)
+                found[n, other] = said_of(row, other_row, is_lossy=is_lossy)
     return found
 
 
-@given(traces())
-@settings(max_examples=100, deadline=None)
-def test_overlaps_are_exactly_those_of_the_rule(events: list[Event]) -> None:
-    m = model(events)
-    assert set(m.rows("overlap", "first_n", "second_n")) == overlaps_by_the_rule(m)
+def end_of(row: dict[str, Any]) -> int:
+    """Beyond the last byte that was posted."""
+    return int(row["buffer"] + row["posted_len"])
+
+
+def said_of(one: dict[str, Any], other: dict[str, Any], *, is_lossy: bool) -> tuple[object, ...]:
+    """Time, intersection, pair, range, certainty, scope and severity of an overlap, from the rows of its operations."""
+    rows = (one, other)
+    lo, hi = max(row["buffer"] for row in rows), min(end_of(row) for row in rows)
+    inside = [(row["buffer"], end_of(row)) == (lo, hi) for row in rows]
+    ways = ["send" if row["kind"].startswith("send") else "recv" for row in rows]
+    known = [(row["buffer"], row["buffer"] + 1 if (row["buffer_count"] or 0) > 1 else end_of(row)) for row in rows]
+    is_known = max(first for first, _ in known) < min(beyond for _, beyond in known)
+    is_doubtful = is_lossy or one["outcome"] == "unknown_end" or any(row["buffer_inferred"] for row in rows)
+    return (
+        other["posted_ns"],
+        lo,
+        hi,
+        "->".join(ways),
+        {0: "partial", 1: "contained", 2: "exact"}[sum(inside)],
+        "certain" if is_known and not is_doubtful else "possible",
+        "same_socket" if one["socket_n"] == other["socket_n"] else "cross_socket",
+        "low" if ways == ["send", "send"] else "high",
+    )
+
+
+@given(traces() | traces(is_busy=True), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5)), max_size=2))
+@settings(max_examples=120, deadline=None)
+def test_overlaps_are_exactly_those_of_the_rule(events: list[Event], losses: list[tuple[int, int]]) -> None:
+    lost = [(first, first + length) for first, length in losses]
+    last = max((round(e.at_us * 10) for e in events), default=0)
+    m = model(events, losses=Losses([span for span in lost if span[1] <= last]))
+
+    columns = ("t_ns", "lo", "hi", "pair", "range", "certainty", "scope", "severity")
+    got = {(row["first_n"], row["second_n"]): tuple(row[c] for c in columns) for row in m.table("overlap")}
+    assert got == overlaps_by_the_rule(m, [span for span in lost if span[1] <= last])
 
 
 @given(traces(is_plain=True), st.permutations([0, 1, 2]))
