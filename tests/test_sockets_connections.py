@@ -231,11 +231,19 @@ def test_an_accept_that_would_block_has_not_failed() -> None:
         afd.accept(at_us=12),
         afd.accept(at_us=13, enter_exit=EXIT, status=would_block),
         documented.failed("Accept", at_us=14, error=would_block),
+        afd.accept_ex(at_us=15, status=would_block),
     )
 
     assert [row["what"] for row in m.table("listen_event")] == ["listen", "accept_posted", "accept_posted"]
     assert m.one("socket", "errors", "last_error") == (0, None)
-    assert [outcome for (outcome,) in m.rows("operation", "outcome")] == ["failed", "failed"]
+    assert [outcome for (outcome,) in m.rows("operation", "outcome")] == ["failed", "failed", "rejected"]
+
+
+def test_the_exit_of_a_listen_alone_makes_a_listener() -> None:
+    m = model(afd.listen(at_us=1, enter_exit=EXIT, backlog=5), afd.listen(at_us=2, endpoint=ACCEPTED), afd.listen(at_us=3, enter_exit=EXIT))
+
+    assert m.rows("socket", "listener") == [(True,), (True,)]
+    assert m.rows("listen_event", "socket_n", "what", "backlog_asked") == [(1, "listen", 5), (2, "listen", 200)]
 
 
 def test_a_refused_connection_request_does_not_wait() -> None:

@@ -61,6 +61,13 @@ def test_a_create_whose_exit_fails_made_no_socket() -> None:
     assert m.rows("socket", "created_ns", "end") == [(5_000, "open_at_end")]
 
 
+def test_a_failed_create_undoes_no_socket_that_has_done_something() -> None:
+    m = model(afd.opened(at_us=1), afd.sent(at_us=3), afd.create(at_us=9, enter_exit=EXIT, status=FAILED))
+
+    assert lives(m) == [(1, None, None, "open_at_end")]
+    assert m.one("operation", "socket_n") == (1,)
+
+
 def test_the_first_record_of_an_endpoint_opens_a_socket_with_unknown_start() -> None:
     m = model(afd.send(at_us=7))
 

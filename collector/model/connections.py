@@ -115,8 +115,7 @@ class Connections:
         listener.listener = True
         if is_error(e.status):
             self._operations.call_done(listener, e, Kind.ACCEPT)
-            if e.status != STATUS_WOULD_BLOCK:
-                self._listen_row(listener, e, "accept_failed", peer=e.address, status=e.status)
+            self._listen_row(listener, e, "accept_failed", peer=e.address, status=e.status)
             return True
         accepted = self._accepted_socket(listener, e) if e.x else None
         self._operations.call_done(listener, e, Kind.ACCEPT, accepted=None if accepted is None else accepted.n)
@@ -148,8 +147,6 @@ class Connections:
         socket = self._endpoints.of(e)
         if e.id == 17 or is_error(e.status):
             self._operations.call_done(socket, e, Kind.ACCEPT)
-            if e.status == STATUS_WOULD_BLOCK:
-                return
             self._listen_row(socket, e, "accept_failed", peer=e.address, status=e.status)
             return
         if socket.listener:
@@ -221,7 +218,7 @@ class Connections:
 
     def listen(self, socket: Socket, e: Event) -> None:
         """listen() was called."""
-        if e.enter_exit == EnterExit.EXIT and not is_error(e.status):
+        if e.enter_exit == EnterExit.EXIT and not is_error(e.status) and socket.listener:
             return  # its enter has said all
         socket.listener = socket.listener or not is_error(e.status)
         self._listen_row(socket, e, "listen", backlog_asked=e.x, status=e.status)
@@ -248,7 +245,7 @@ class Connections:
             socket.listener = True
             what = "accept_failed" if fails_at_entry(e.status) else "accept_posted"
             self._listen_row(socket, e, what, status=e.status if fails_at_entry(e.status) else None)
-        elif is_error(e.status) and e.status != STATUS_WOULD_BLOCK:
+        elif is_error(e.status):
             self._listen_row(socket, e, "accept_failed", status=e.status)
 
     def over(self, socket: Socket) -> None:
@@ -269,6 +266,8 @@ class Connections:
         status: int | None = None,
         wait: bool = False,
     ) -> None:
+        if what == "accept_failed" and status == STATUS_WOULD_BLOCK:
+            return  # an answer, no failure (winsock-semantics 8.11)
         wait_ns = None
         if wait:
             waiting = self._waiting.get(socket.n)

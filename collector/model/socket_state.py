@@ -139,10 +139,16 @@ class Socket:
         self.peers: dict[int, Peer] | None = None
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing but its making is known."""
+        has_address = self.local or self.remote or self.connections or self.listener
+        return self.create_seen and not (has_address or self.sends or self.receives or self.open or self.is_over)
+
+    @property
     def is_untouched(self) -> bool:
-        """Whether it is a stream socket of which nothing but its making is known: nothing can arrive there."""
-        is_idle = not (self.connections or self.remote or self.listener or self.sends or self.receives or self.open)
-        return is_idle and self.create_seen and self.type == STREAM and not self.is_over
+        """Whether it is a stream socket without a connection: nothing can arrive there."""
+        is_used = self.connections or self.remote or self.listener or self.sends or self.receives or self.open
+        return self.create_seen and self.type == STREAM and not (is_used or self.is_over)
 
     def saw_type(self, number: int) -> None:
         """The type as a keyword or a kind of event gives it away; a create knows better."""

@@ -227,7 +227,7 @@ class Sockets:
     def _create_exit(self, e: Event) -> Socket | None:
         if is_error(e.status):
             known = self._endpoints.known(e.endpoint, e.process)
-            if known is not None and known.created_ns is not None:
+            if known is not None and known.is_idle:
                 self._endpoints.void(known, e)
             return None
         socket = self._endpoints.starting(e)
