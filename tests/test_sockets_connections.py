@@ -191,6 +191,31 @@ def test_a_socket_accepted_at_the_address_of_one_that_is_gone_is_another_one() -
     ]
 
 
+def test_a_socket_accepted_again_without_a_close_has_a_connection_of_its_own_each_time() -> None:
+    other = "203.0.113.6:61001"
+    m = model(
+        listener(),
+        afd.opened(at_us=6, endpoint=ACCEPTED),
+        afd.accept_ex(at_us=8),
+        afd.accept_ex(at_us=9, enter_exit=EXIT, accepted=ACCEPTED, address=CLIENT),
+        afd.data_indication(at_us=10, endpoint=ACCEPTED, length_bytes=100),
+        afd.abort(at_us=11, endpoint=ACCEPTED, reason=2),
+        afd.abort(at_us=12, endpoint=ACCEPTED, reason=4),
+        afd.accept_ex(at_us=20),
+        afd.accept_ex(at_us=21, enter_exit=EXIT, accepted=ACCEPTED, address=other),
+        afd.data_indication(at_us=22, endpoint=ACCEPTED, length_bytes=30),
+        afd.cleanup(at_us=30, endpoint=ACCEPTED),
+        afd.abort(at_us=31, endpoint=ACCEPTED, reason=7),
+    )
+
+    assert m.rows("socket", "remote", "connections", "accepted_from_n")[1:] == [(other, 2, 1)]
+    assert m.rows("abort", "is_primary", "during", "unread_bytes") == [
+        (True, "running", None),
+        (False, "running", None),
+        (True, "close", 30),
+    ]
+
+
 def test_a_blocking_accept_waits_first_and_accepts_then() -> None:
     m = model(
         listener(),
