@@ -8,14 +8,17 @@ from typing import Any
 from collector import pipeline
 from collector.decoder import Decoder
 from collector.inventory import Inventory
+from collector.model.heap_rollups import HeapRollups
 from collector.model.heaps import Heaps
 from collector.model.kept import KeptRecords
 from collector.model.processes import Processes
+from collector.model.rollups import SocketRollups
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
 from collector.readers.etl import EtlReader
 from collector.readers.etl_load import BufferLoader
 from collector.source import Source
+from collector.store.beside import Beside
 from collector.store.writer import TraceWriter
 
 __all__ = ["STAGES", "Stopwatch"]
@@ -33,14 +36,22 @@ _METHODS: tuple[tuple[type, str, str], ...] = (
     (Processes, "finish", "model: processes"),
     (Stacks, "advance", "model: stacks"),
     (Sockets, "advance", "model: sockets"),
-    (Sockets, "finish", "model: sockets"),
     (Heaps, "advance", "model: heaps"),
+    (SocketRollups, "take", "roll-ups"),
+    (HeapRollups, "take", "roll-ups"),
     (TraceWriter, "write", "write"),
+    (Beside, "finish", "wait for the writing process"),
     (TraceWriter, "index", "index"),
     (TraceWriter, "finish", "check"),
 )
-_GENERATORS = ((Stacks, "finish_parts", "model: stacks"), (Heaps, "finish_parts", "model: heaps"))
-_PASSES = (("join_buffers", "join: heap and sockets"), ("socket_rollups", "roll-ups"), ("heap_rollups", "roll-ups"))
+_GENERATORS = (
+    (Stacks, "finish_parts", "model: stacks"),
+    (Sockets, "finish_parts", "model: sockets"),
+    (Heaps, "finish_parts", "model: heaps"),
+    (SocketRollups, "finish", "roll-ups"),
+    (HeapRollups, "finish", "roll-ups"),
+)
+_PASSES = (("join_buffers", "join: heap and sockets"),)
 _FUNCTIONS = (("trace_key", "hash"), ("findings", "findings"))
 
 STAGES = tuple(dict.fromkeys((*(stage for _, _, stage in (*_METHODS, *_GENERATORS)), *(stage for _, stage in (*_PASSES, *_FUNCTIONS)))))

@@ -4,7 +4,7 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from uuid import UUID
@@ -14,11 +14,11 @@ from collector.errors import AlreadyCollected, CollectCancelled, Problem, Severi
 from collector.inventory import Inventory
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
-from collector.model.heap_rollups import heap_rollups
+from collector.model.heap_rollups import HeapRollups
 from collector.model.heaps import Heaps
 from collector.model.kept import KeptRecords
 from collector.model.processes import Processes
-from collector.model.rollups import socket_rollups
+from collector.model.rollups import SocketRollups
 from collector.model.rows import Rows, rows_of
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
@@ -116,7 +116,8 @@ def import_trace(
                 TraceWriter(folder, key, should_cancel=should_cancel, is_beside=_is_worth_a_process(source)) as writer,
             ):
                 job = _Import(reader, writer, catalog, key, on_progress, should_cancel, symbols)
-                report = job.run(name or source.name, started)
+                with job.socket_rollups, job.heap_rollups:
+                    report = job.run(name or source.name, started)
         except BaseException as error:
             with contextlib.suppress(StoreError):  # what went wrong is said by the first error
                 catalog.interrupt(key, str(error) if isinstance(error, TraceError) else f"The collector failed: {type(error).__name__}.")
@@ -166,6 +167,7 @@ class _Import:
         self.stacks = Stacks(self.processes, clock)
         self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
         self.heaps = Heaps(self.processes, self.stacks, clock, losses)
+        self.socket_rollups, self.heap_rollups = SocketRollups(), HeapRollups()
         self.records = 0
         self.first_ns = self.last_ns = 0
         self.collected_utc = now_utc()
@@ -210,11 +212,17 @@ class _Import:
             self.last_ns = int(batch.ns[-1])
             self.writer.write(self.kept.advance(batch))
             for model in (self.processes, self.stacks, self.sockets, self.heaps):
-                self.writer.write(model.advance(batch))
+                self.store(model.advance(batch))
             self.tell("reading")
         for rows in self.endings():
-            self.writer.write(rows)
+            self.store(rows)
             self.tell("reading")
+
+    def store(self, rows: Rows) -> None:
+        """Rows of a model to the file, past those who count them."""
+        self.writer.write(rows)
+        self.socket_rollups.take(rows)
+        self.heap_rollups.take(rows)
 
     def endings(self) -> Iterator[Rows]:
         """What is left of each model when the windows are over; a later one may ask an earlier one for what it finished with."""
@@ -225,16 +233,15 @@ class _Import:
 
     def join(self) -> None:
         """The passes over the unfinished file, for what can be said only once all rows are there."""
-        connection = self.writer.connection
-        passes: Iterable[Iterable[Rows]] = (
-            join_buffers(connection, self.clock, self.reader.losses),
-            socket_rollups(connection, first_ns=self.first_ns),
-            heap_rollups(connection),
-        )
-        for one in passes:
-            for rows in one:
-                self.writer.write(rows)
-                self.tell("joining")
+        for rows in self.joined():
+            self.writer.write(rows)
+            self.tell("joining")
+
+    def joined(self) -> Iterator[Rows]:
+        """What those passes find; those that read nothing back come first, so that the rows before them are written meanwhile."""
+        yield from self.socket_rollups.finish(first_ns=self.first_ns)
+        yield from join_buffers(self.writer.connection, self.clock, self.reader.losses)
+        yield from self.heap_rollups.finish(self.writer.connection)
 
     def name_frames(self) -> Naming | None:
         """Functions of stack frames, from symbol files; stored, and handed back."""

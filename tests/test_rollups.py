@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.queries.socket_timeline import timeline
 from collector.model import heap_rollups, rollups, spool
 from collector.model.buckets import LEVELS
-from collector.model.rows import unfolded
+from collector.model.rows import Lines, Rows, block_of, unfolded
 from collector.store.engine import TraceFolder
 from collector.store.tables import FEW_OPERATIONS, ROW_COLUMNS
 from collector.store.writer import TraceWriter
@@ -38,13 +38,13 @@ def roll_up(tmp_path: Path) -> RollUp:
 
     def run(rows: Mapping[str, Sequence[Row]], *, first_ns: int = 0, few: int = 0) -> dict[str, list[dict[str, object]]]:
         with TraceWriter(folder, f"{next(number):012x}") as writer:
-            writer.write({table: rows_from(table, lines) for table, lines in rows.items()})
+            filled: Rows = {table: [*rows_from(table, lines)] for table, lines in rows.items()}
+            writer.write(filled)
             made: dict[str, list[dict[str, object]]] = {"socket_rollup": [], "heap_rollup": []}
-            for passed in (
-                rollups.socket_rollups(writer.connection, first_ns=first_ns, few=few),
-                heap_rollups.heap_rollups(writer.connection),
-            ):
-                for piece in passed:
+            with rollups.SocketRollups(few=few) as sockets, heap_rollups.HeapRollups() as heaps:
+                sockets.take(filled)
+                heaps.take(filled)
+                for piece in chain(sockets.finish(first_ns=first_ns), heaps.finish(writer.connection)):
                     for table, lines in piece.items():
                         made[table] += [dict(zip(ROW_COLUMNS[table], line, strict=True)) for line in unfolded(lines)]
             return made
@@ -180,18 +180,27 @@ def operations_of(lives: Sequence[tuple[int, int, int | None, int]]) -> list[Row
     ]  # fmt: skip
 
 
-@given(lives=LIVES, stretch=st.sampled_from([2, 7, 1000]))
+def in_a_block(rows: Sequence[tuple[object, ...]]) -> Lines:
+    """Tuples of numbers as a model hands them on in columns."""
+    if not rows:
+        return []
+    columns = {
+        name: np.ma.masked_array([0 if v is None else v for v in values], [v is None for v in values])
+        for name, values in zip(ROW_COLUMNS["operation"], zip(*rows, strict=True), strict=True)
+    }
+    return [block_of("operation", columns, count=len(rows))]
+
+
+@given(lives=LIVES, stretch=st.sampled_from([2, 7, 1000]), cut=st.integers(0, 40))
 @settings(max_examples=40, deadline=None)
-def test_buckets_equal_a_slow_count(
-    tmp_path_factory: pytest.TempPathFactory, lives: list[tuple[int, int, int | None, int]], stretch: int
-) -> None:
-    folder = TraceFolder(tmp_path_factory.mktemp("rollups"))
-    folder.make()
-    with TraceWriter(folder, BUILT_KEY) as writer:
-        writer.write({"socket": rows_from("socket", SOCKETS), "operation": rows_from("operation", operations_of(lives))})
+def test_buckets_equal_a_slow_count(lives: list[tuple[int, int, int | None, int]], stretch: int, cut: int) -> None:
+    operations = rows_from("operation", operations_of(lives))
+    with rollups.SocketRollups(few=0, stretch=stretch) as counted:
+        counted.take({"operation": [*operations[: cut % 41]]})
+        counted.take({"operation": in_a_block(operations[cut % 41 :]), "socket": [*rows_from("socket", SOCKETS)]})
         made = [
             dict(zip(ROW_COLUMNS["socket_rollup"], line, strict=True))
-            for piece in rollups.socket_rollups(writer.connection, first_ns=0, few=0, stretch=stretch)
+            for piece in counted.finish(first_ns=0)
             for line in unfolded(piece["socket_rollup"])
         ]
     for level in LEVELS:
@@ -251,9 +260,12 @@ def test_a_timeline_is_the_same_with_and_without_buckets(
     timelines = []
     for few in (0, FEW_OPERATIONS):
         with TraceWriter(folder, BUILT_KEY) as writer:
-            writer.write({"socket": rows_from("socket", SOCKETS), "operation": rows_from("operation", operations_of(lives))})
-            for piece in rollups.socket_rollups(writer.connection, first_ns=0, few=few):
-                writer.write(piece)
+            filled: Rows = {"socket": [*rows_from("socket", SOCKETS)], "operation": [*rows_from("operation", operations_of(lives))]}
+            writer.write(filled)
+            with rollups.SocketRollups(few=few) as counted:
+                counted.take(filled)
+                for piece in counted.finish(first_ns=0):
+                    writer.write(piece)
             writer.index()
             timelines.append([timeline(writer.connection, socket, begin, begin + (9 << 20)) for socket in (1, 2, 3)])
             own = writer.connection.exec_driver_sql("SELECT count(*) FROM socket_rollup WHERE scope = 'socket'").scalar_one()

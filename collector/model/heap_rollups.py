@@ -1,49 +1,68 @@
-"""Live heap in sparse buckets, per process and per heap, from the rows of the unfinished trace file.
+"""Live heap in sparse buckets, per process and per heap, from the rows on their way to the trace file.
 
 A moment of the heap is a record: a record that ends one block and opens another, or ends many, changes the live bytes once.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, select
 
 from collector.model.buckets import LEVELS, PAGE, Buckets, Cascade, finest
-from collector.model.rollups import columns_of
-from collector.model.rows import Rows, rows_of
+from collector.model.rows import Rows, columns_of, rows_of
 from collector.model.spool import STRETCH, TimeSpool
-from collector.store.tables import allocation, heap, resize
+from collector.store.tables import allocation, resize
 
-__all__ = ["heap_rollups"]
+__all__ = ["HeapRollups"]
 
 Int64s = NDArray[np.int64]
 
 _ABSENT = -1
 _CHUNK = 100_000
 _POINT = np.dtype([("t", "<i8"), ("seq", "<i8"), ("process", "<i4"), ("heap", "<i4"), ("bytes", "<i8"), ("count", "<i1")])
+_ALLOCATION = ("process_n", "heap_n", "first_ns", "first_seq", "size_at_open", "size", "end_ns", "end_seq")
 _SCOPES = ("process", "heap")
 
 
-def heap_rollups(connection: Connection, *, stretch: int = STRETCH) -> Iterator[Rows]:
-    """Rows of `heap_rollup`, in pieces.
+class HeapRollups:
+    """Takes the rows of allocations on their way to the store, and makes the rows of `heap_rollup` of them; a context manager.
 
     `allocs` and `frees` are blocks that began and ended, whatever the reason; growth in place adds to `alloc_bytes`, shrinking to
     `free_bytes`. So bytes_end - bytes_start = alloc_bytes - free_bytes in every bucket.
     """
-    highest = {
-        scope: connection.execute(select(func.max(column))).scalar() or 0
-        for scope, column in zip(_SCOPES, (allocation.c.process_n, heap.c.n), strict=True)
-    }
-    with TimeSpool(_POINT, border=LEVELS[0], stretch=stretch) as spool:
-        for column in columns_of(connection, _allocations(), _CHUNK):
-            _spool(spool, column, "first_ns", "first_seq", column["size_at_open"], 1)
-            _spool(spool, column, "end_ns", "end_seq", -column["size"], -1)
-        for column in columns_of(connection, _resizes(), _CHUNK):
-            _spool(spool, column, "t_ns", "seq", column["size"] - column["old_size"], 0)
+
+    def __init__(self, *, stretch: int = STRETCH) -> None:
+        """`stretch`: how many changes are in memory at once, about."""
+        self._spool = TimeSpool(_POINT, border=LEVELS[0], stretch=stretch)
+        self._highest = dict.fromkeys(_SCOPES, 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._spool.close()
+
+    def take(self, rows: Rows) -> None:
+        """Look at finished rows of any tables."""
+        for column in columns_of(rows.get("allocation", ()), "allocation", _ALLOCATION, absent=_ABSENT):
+            for scope in _SCOPES:
+                self._highest[scope] = max(self._highest[scope], int(column[f"{scope}_n"].max()))
+            _spool(self._spool, column, "first_ns", "first_seq", column["size_at_open"], 1)
+            _spool(self._spool, column, "end_ns", "end_seq", -column["size"], -1)
+
+    def finish(self, connection: Connection) -> Iterator[Rows]:
+        """Rows of `heap_rollup`, in pieces, once all rows were taken.
+
+        Resizes are read back from the file, since their rows do not say in which heap the block is.
+        """
+        for column in _read(connection, _resizes(), _CHUNK):
+            _spool(self._spool, column, "t_ns", "seq", column["size"] - column["old_size"], 0)
         cascades = {scope: Cascade() for scope in _SCOPES}
-        carried = {scope: np.zeros((size + 1, 2), dtype=np.int64) for scope, size in highest.items()}
-        for points, until in spool.stretches():
+        carried = {scope: np.zeros((highest + 1, 2), dtype=np.int64) for scope, highest in self._highest.items()}
+        for points, until in self._spool.stretches():
             deltas = np.column_stack([points["bytes"], points["count"].astype(np.int64)])
             grown, shrunk = np.maximum(points["bytes"], 0), np.maximum(-points["bytes"], 0)
             sums = np.column_stack([points["count"] > 0, points["count"] < 0, grown, shrunk]).astype(np.int64)
@@ -54,18 +73,19 @@ def heap_rollups(connection: Connection, *, stretch: int = STRETCH) -> Iterator[
             yield from _rows(scope, cascade.finish())
 
 
-def _allocations() -> "Select[tuple[int, ...]]":
-    a = allocation.c
-    return select(
-        a.process_n,
-        a.heap_n,
-        a.first_ns,
-        a.first_seq,
-        a.size_at_open,
-        a.size,
-        func.coalesce(a.end_ns, 0).label("end_ns"),
-        func.coalesce(a.end_seq, _ABSENT).label("end_seq"),
-    )
+def _read(connection: Connection, query: "Select[tuple[int, ...]]", size: int) -> Iterator[dict[str, Int64s]]:
+    """The result of a query of integers as columns, at most `size` rows at a time.
+
+    Takes the driver's tuples: a row object for each, and an array out of tuples, would cost four times as much as the query.
+    """
+    result = connection.execute(query)
+    names = list(result.keys())
+    cursor = result.cursor
+    assert cursor is not None, "a query has a result"
+    while rows := cursor.fetchmany(size):
+        table = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=len(rows) * len(names)).reshape(-1, len(names))
+        yield {name: np.ascontiguousarray(table[:, i]) for i, name in enumerate(names)}
+    result.close()
 
 
 def _resizes() -> "Select[tuple[int, ...]]":

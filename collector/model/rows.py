@@ -1,6 +1,7 @@
 """Rows that a model hands to the store: tuples in the column order of their table, or blocks of columns that become tuples late."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from collector.model.block import Block, Column, Lines, Row, count_of, unfolded
 from collector.store.tables import ROW_COLUMNS
 
-__all__ = ["Block", "Column", "Lines", "Row", "Rows", "block_of", "count_of", "gathered", "rows_of", "signed", "unfolded"]
+__all__ = ["Block", "Column", "Lines", "Row", "Rows", "block_of", "columns_of", "count_of", "gathered", "rows_of", "signed", "unfolded"]
 
 Rows: TypeAlias = dict[str, Lines]
 """Finished rows by table name; a table may be absent. Rows are never handed on twice and never changed later."""
@@ -43,6 +44,30 @@ def rows_of(table: str, columns: Mapping[str, Column], *, count: int, unknown: i
     """As `block_of`, as rows to hand on; no block where there is no row."""
     block = block_of(table, columns, count=count, unknown=unknown)
     return [block] if count else []
+
+
+def columns_of(lines: Iterable[Row | Block], table: str, names: Sequence[str], *, absent: int) -> Iterator[dict[str, NDArray[np.int64]]]:
+    """Some columns of numbers of a table's rows: of each block, and of all tuples; `absent` stands for NULL, flags are 0 and 1."""
+    places = [ROW_COLUMNS[table].index(name) for name in names]
+    tuples: list[Row] = []
+    for line in lines:
+        if isinstance(line, Block):
+            yield {name: _numbers(line.columns[at], line.nulls[at], line.count, absent) for name, at in zip(names, places, strict=True)}
+        else:
+            tuples.append(line)
+    if tuples:
+        values = zip(*map(itemgetter(*places), tuples), strict=True)
+        yield {name: _numbers(column, None, len(tuples), absent) for name, column in zip(names, values, strict=True)}
+
+
+def _numbers(column: Column, null: NDArray[np.bool_] | None, count: int, absent: int) -> NDArray[np.int64]:
+    if isinstance(column, np.ndarray):
+        numbers = column.astype(np.int64)
+        return numbers if null is None else np.where(null, np.int64(absent), numbers)
+    if column is None or isinstance(column, int):
+        return np.full(count, absent if column is None else column, dtype=np.int64)
+    plain = (absent if value is None else value for value in column) if None in column else column
+    return np.fromiter(plain, dtype=np.int64, count=count)
 
 
 def gathered(parts: Iterable[Rows]) -> Rows:

@@ -37,6 +37,10 @@ class TimeSpool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the disk space back."""
         if self._file is not None:
             self._file.close()
 
