@@ -445,6 +445,16 @@ def test_no_such_folder(run: Run, etl: Path, tmp_path: Path) -> None:
         assert err == f"sockscope {words[0]}: {tmp_path / 'nowhere'}: there is no such folder of symbol files.\n"
 
 
+def test_a_file_that_was_named_and_is_no_symbol_file_is_told(run: Run, etl: Path, tmp_path: Path) -> None:
+    run("collect", etl)
+    (tmp_path / "notes.txt").write_text("not a symbol file")
+
+    status, _, err = run("symbols", "pool.etl", tmp_path / "notes.txt")
+
+    assert status == 1
+    assert f"{tmp_path / 'notes.txt'}: this symbol file cannot be read" in err
+
+
 def test_no_such_trace(run: Run, etl: Path, folder: Path) -> None:
     assert run("symbols", "pool.etl", folder)[0] == 1
     run("collect", etl)

@@ -183,7 +183,7 @@ def heap_errors(about: About) -> Iterator[Finding]:
                 "Next: see the stacks of the frees.",
             ),
             about.certainty(),
-            f"heap/{about.process(row.process_n).link}",
+            f"heap/{about.process(row.process_n).link}#anomalies-part",
             None,
         )
 

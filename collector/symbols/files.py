@@ -31,7 +31,9 @@ class Symbols:
     """
 
     def __init__(self, folders: Iterable[str | Path]) -> None:
-        self._paths = sorted({path for folder in folders for path in _symbol_files(Path(folder))})
+        given = [Path(folder) for folder in folders]
+        self._paths = sorted({path for folder in given for path in _symbol_files(folder)})
+        self._asked_for = frozenset(given)
         self._known: dict[Path, PdbId | str] = {}
         """Identity of each file looked into, or the reason why there is none."""
         self._reader = Reader()
@@ -63,7 +65,7 @@ class Symbols:
                 others.setdefault(_key(path.name), []).append((path, own))
                 if left.pop(own, None) is not None:
                     found.paths[own] = path
-            elif _key(path.name) in names:
+            elif _key(path.name) in names or path in self._asked_for:
                 found.lines.append(f"{path}: this symbol file cannot be read ({own}); it was skipped.")
         for pdb, name in left.items():
             if same := others.get(_key(name)):
