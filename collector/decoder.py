@@ -1,5 +1,6 @@
 """Raw records to one set of columns per event name, for all records of a window at once."""
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,7 +14,7 @@ from collector.embedded import METADATA, EmbeddedLayouts
 from collector.events import OWN_PROVIDERS, SCHEMAS
 from collector.layout import layout_of
 from collector.layout_fields import select
-from collector.raw import HeaderKind, RawEvents, TraceHeader
+from collector.raw import Forms, HeaderKind, RawEvents, TraceHeader
 from collector.schema import Column, DecodedBatch, EventColumns, EventKey, EventSchema, Ragged, SchemaTable
 
 __all__ = ["Decoder", "Tally", "VersionKey"]
@@ -24,6 +25,9 @@ Int64s: TypeAlias = NDArray[np.int64]
 
 VersionKey: TypeAlias = tuple[EventKey, int]
 """An event and the version in its header."""
+
+_Group: TypeAlias = tuple[tuple[int, int, int], Int64s]
+"""Slot, version and pointer size, and the rows of the records that have them, ascending."""
 
 _FOREIGN, _UNKNOWN, _METADATA, _FIRST_KEY = 0, 1, 2, 3
 _CLASSIC_NUMBERS, _EVENT_IDS = 256, 65536
@@ -73,17 +77,14 @@ class Decoder:
 
     def decode(self, raw: RawEvents, clock: Clock) -> DecodedBatch:
         """Decode one window; the columns are copies, only `raw` itself refers to the reader's memory."""
-        slots = self._slots_of(raw)
-        order = np.argsort(slots, kind="stable")
-        first = np.searchsorted(slots[order], np.arange(len(self._keys) + _FIRST_KEY + 1))
-        self._learn(raw, order[first[_METADATA] : first[_METADATA + 1]])
+        slots = self._slots_of(raw.forms, raw.providers)
+        groups = _groups_of(raw, slots)
+        self._learn(raw, _sorted([rows for (slot, _, _), rows in groups if slot == _METADATA]))
         out = _Window(raw)
-        for slot in range(_FIRST_KEY, len(self._keys) + _FIRST_KEY):
-            rows = order[first[slot] : first[slot + 1]]
-            if rows.size:
-                self._decode_key(out, self._keys[slot - _FIRST_KEY], rows)
-        self._decode_unknown(out, order[first[_UNKNOWN] : first[_UNKNOWN + 1]])
-        known = slots >= _METADATA
+        for slot, by_version in itertools.groupby((g for g in groups if g[0][0] >= _FIRST_KEY), key=lambda group: group[0][0]):
+            self._decode_key(out, self._keys[slot - _FIRST_KEY], list(by_version))
+        self._decode_unknown(out, _sorted([rows for (slot, _, _), rows in groups if slot == _UNKNOWN]))
+        known: Bools = (slots >= _METADATA).take(raw.form)
         described, damaged = _sorted(out.described), _sorted(out.damaged)
         known[described] = True
         return DecodedBatch(
@@ -99,19 +100,18 @@ class Decoder:
 
     # ------------------------------------------------------------------------------------------------ which event
 
-    def _slots_of(self, raw: RawEvents) -> Int16s:
-        """What each record is: foreign, unknown, metadata, or a key of the schemas; int16, shape (n,)."""
-        if len(raw.providers) > len(self._bases):
-            self._add_providers(raw.providers)
-        if not len(raw):
-            return np.zeros(0, dtype=np.int16)
-        is_event = (raw.kind == HeaderKind.EVENT64) | (raw.kind == HeaderKind.EVENT32)
-        bases = self._bases[raw.provider, is_event.view(np.int8)]
-        bases[raw.kind == HeaderKind.MESSAGE] = -1
-        ours = np.flatnonzero(bases >= 0)
-        numbers = np.where(is_event[ours], raw.event_id[ours], raw.opcode[ours])
-        slots = np.zeros(len(raw), dtype=np.int16)
-        slots[ours] = self._slot_table[bases[ours] + numbers]
+    def _slots_of(self, forms: Forms, providers: list[UUID]) -> Int16s:
+        """What records of each form are: foreign, unknown, metadata, or a key of the schemas; int16, one a form."""
+        if len(providers) > len(self._bases):
+            self._add_providers(providers)
+        slots = np.zeros(len(forms), dtype=np.int16)
+        if slots.size:
+            is_event = (forms.kind == HeaderKind.EVENT64) | (forms.kind == HeaderKind.EVENT32)
+            bases = self._bases[forms.provider, is_event.view(np.int8)]
+            bases[forms.kind == HeaderKind.MESSAGE] = -1
+            ours = np.flatnonzero(bases >= 0)
+            numbers = np.where(is_event[ours], forms.event_id[ours], forms.opcode[ours])
+            slots[ours] = self._slot_table[bases[ours] + numbers]
         return slots
 
     def _add_providers(self, providers: list[UUID]) -> None:
@@ -143,23 +143,25 @@ class Decoder:
         for row in rows.tolist():
             self.embedded.learn(int(raw.opcode[row]), raw.payload_bytes(row))
 
-    def _decode_key(self, out: "_Window", key: EventKey, rows: Int64s) -> None:
+    def _decode_key(self, out: "_Window", key: EventKey, groups: list[_Group]) -> None:
+        """Decode the records of one event, which come by version and pointer size."""
         layouts = self._schemas[key]
         highest = max((v for s in layouts for v in s.versions), default=None)
-        for version, group in _split(rows, out.raw.version[rows]):
+        for version, same in itertools.groupby(groups, key=lambda group: group[0][1]):
+            sized = [(pointer_size, rows) for (_, _, pointer_size), rows in same]
             is_newer = highest is not None and version > highest
             if is_newer and (described := self.embedded.layout(key, version, like=layouts[-1])):
-                self._read(out, key, version, (described,), group)
+                self._read(out, key, version, (described,), sized)
                 continue
             fitting = _layouts_for(layouts, version)
             if not fitting:
-                self._count(self.unknown, out.raw, key, version, group)
-                out.unknown.append(group)
+                self._count(self.unknown, out.raw, key, version, rows := _sorted([rows for _, rows in sized]))
+                out.unknown.append(rows)
                 continue
             if is_newer:
-                self._count(self.newer, out.raw, key, version, group)
-                out.newer.append(group)
-            self._read(out, key, version, fitting, group)
+                self._count(self.newer, out.raw, key, version, rows := _sorted([rows for _, rows in sized]))
+                out.newer.append(rows)
+            self._read(out, key, version, fitting, sized)
 
     def _decode_unknown(self, out: "_Window", rows: Int64s) -> None:
         """Events of our providers that we have no layout for: by the file's own, or kept raw."""
@@ -170,13 +172,12 @@ class Decoder:
                 out.unknown.append(group)
             else:
                 out.described.append(group)
-                self._read(out, key, version, (described,), group)
+                self._read(out, key, version, (described,), _split(group, out.raw.pointer_size[group]))
 
-    def _read(self, out: "_Window", key: EventKey, version: int, layouts: tuple[EventSchema, ...], rows: Int64s) -> None:
-        """Read records of one event and version; several layouts are exact ones, told apart by the payload's size."""
+    def _read(self, out: "_Window", key: EventKey, version: int, layouts: tuple[EventSchema, ...], sized: list[tuple[int, Int64s]]) -> None:
+        """Read records of one event and version, by pointer size; several layouts are exact ones, told apart by the payload's size."""
         raw = out.raw
-        for pointer_size, group in _split(rows, raw.pointer_size[rows]):
-            left = group
+        for pointer_size, left in sized:
             for schema in layouts:
                 reading = layout_of(schema, 4 if pointer_size == 4 else 8).read(
                     raw.data,
@@ -218,6 +219,28 @@ class _Window:
         self.newer: list[Int64s] = []
 
 
+def _groups_of(raw: RawEvents, slots: Int16s) -> list[_Group]:
+    """Rows of all but foreign records by (slot, version, pointer size), in the order of these; each in the window's order."""
+    forms = raw.forms
+    keys = np.stack([slots, forms.version, forms.pointer_size], axis=1).astype(np.int64)
+    keys[slots < _FIRST_KEY, 1:] = 0  # what is no event of ours needs no telling apart
+    distinct, group_of_form = np.unique(keys, axis=0, return_inverse=True)
+    # Sorting numbers of 16 bits goes by counting, which is several times as quick.
+    numbers = group_of_form.reshape(-1).astype(np.int16 if len(distinct) < 1 << 15 else np.int32)
+    group = numbers.take(raw.form)
+    ours = np.flatnonzero((slots != _FOREIGN).take(raw.form)) if (slots == _FOREIGN).any() else None
+    chosen = group if ours is None else group[ours]
+    order = np.argsort(chosen, kind="stable")
+    counts = np.bincount(chosen, minlength=len(distinct))
+    rows = order if ours is None else ours[order]
+    ends = np.cumsum(counts).tolist()
+    return [
+        ((int(slot), int(version), int(pointer_size)), rows[end - count : end])
+        for (slot, version, pointer_size), count, end in zip(distinct.tolist(), counts.tolist(), ends, strict=True)
+        if count
+    ]
+
+
 def _layouts_for(layouts: tuple[EventSchema, ...], version: int) -> tuple[EventSchema, ...]:
     """Layouts of a version; without one, those of the highest version below it; empty where all are above."""
     below = [v for s in layouts for v in s.versions if v <= version]
@@ -250,6 +273,8 @@ def _identities(raw: RawEvents, rows: Int64s) -> list[tuple[VersionKey, Int64s]]
 
 
 def _sorted(groups: list[Int64s]) -> Int64s:
+    if len(groups) == 1:
+        return groups[0]
     return np.sort(np.concatenate(groups)) if groups else np.zeros(0, dtype=np.int64)
 
 

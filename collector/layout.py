@@ -40,6 +40,8 @@ class Layout:
         self.schema = schema
         self.pointer_size = pointer_size
         self._runs = _runs_of(schema.fields, pointer_size)
+        only = self._runs[0] if len(self._runs) == 1 else None
+        self._whole = only if isinstance(only, _Run) else None
 
     def read(self, data: UInt8s, starts: Int64s, sizes: Int64s, *, exactly: bool = False) -> Reading:
         """Read a payload at each start.
@@ -52,6 +54,10 @@ class Layout:
         """
         n = int(starts.size)
         ends = starts + sizes
+        if n and self._whole is not None and int(ends.max()) <= data.size:
+            least, most = int(sizes.min()), int(sizes.max())
+            if least >= self._whole.size and (not exactly or most == self._whole.size):
+                return self._read_whole(data, starts, sizes, most)
         cursor = Cursor(data, np.arange(n, dtype=np.int64), starts, ends, {}, {})
         cursor.keep(ends <= data.size)
         if exactly:
@@ -67,12 +73,21 @@ class Layout:
         fits[cursor.index] = True
         return Reading(fits, cursor.index[self._has_surplus(cursor, sizes)], cursor.fields, cursor.missing)
 
+    def _read_whole(self, data: UInt8s, starts: Int64s, sizes: Int64s, most: int) -> Reading:
+        """Read payloads that all fit a layout of fixed width, `most` bytes long at the most."""
+        assert self._whole is not None
+        size = self._whole.size
+        longer = np.flatnonzero(self._is_surplus(sizes - size, sizes)) if most > size else np.zeros(0, dtype=np.int64)
+        return Reading(np.ones(starts.size, dtype=np.bool_), longer, self._whole.columns_at(data, starts))
+
     def _has_surplus(self, cursor: Cursor, sizes: Int64s) -> Bools:
+        return self._is_surplus(cursor.left, sizes[cursor.index])
+
+    def _is_surplus(self, surplus: Int64s, sizes: Int64s) -> Bools:
         """Whether bytes are left over; padding of a classic payload up to a multiple of 8 is none."""
-        surplus = cursor.left
         if not self.schema.is_classic:
             return np.asarray(surplus > 0)
-        return np.asarray((surplus >= 8) | ((surplus > 0) & (sizes[cursor.index] % 8 != 0)))
+        return np.asarray((surplus >= 8) | ((surplus > 0) & (sizes % 8 != 0)))
 
     def _read_optional(self, cursor: Cursor, what: Field) -> None:
         """A field of fixed width that stands only where bytes are left."""
@@ -109,13 +124,17 @@ class _Run:
         self.dtype = np.dtype([(name, wire) for name, wire, _ in formats])
         self.columns = [(name, np.dtype(column)) for name, _, column in formats]
 
+        self.size = self.dtype.itemsize
+
     def read(self, cursor: Cursor) -> None:
-        size = self.dtype.itemsize
-        cursor.keep(cursor.left >= size)
-        records = gather(cursor.data, cursor.at, size).view(self.dtype)
-        for name, dtype in self.columns:
-            cursor.fields[name] = records[name].astype(dtype)
-        cursor.at = cursor.at + size
+        cursor.keep(cursor.left >= self.size)
+        cursor.fields.update(self.columns_at(cursor.data, cursor.at))
+        cursor.at = cursor.at + self.size
+
+    def columns_at(self, data: UInt8s, at: Int64s) -> dict[str, Column]:
+        """The fields of records that begin at these places."""
+        records = gather(data, at, self.size).view(self.dtype)
+        return {name: records[name].astype(dtype) for name, dtype in self.columns}
 
 
 @lru_cache(maxsize=4096)

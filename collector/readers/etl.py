@@ -174,14 +174,12 @@ class EtlReader:
                 beyond[lane] = start + int(np.searchsorted(loaded.ticks[start:end], cut.ticks, cut.side(int(rank[lane]))))
                 if beyond[lane] < end:
                     rest.append(_rest(loaded, lane, slice(int(beyond[lane]), end), rank=int(rank[lane]), cpu=int(cpu[lane])))
-        columns = (loaded.positions, loaded.sizes, loaded.ticks, loaded.forms)
+        position, size, ticks, form = loaded.positions, loaded.sizes, loaded.ticks, loaded.forms
         if rest:
-            is_taken = np.ones(loaded.ticks.size, np.bool_)
-            for lane in np.flatnonzero(beyond < edges[1:]).tolist():
-                is_taken[int(beyond[lane]) : int(edges[lane + 1])] = False
-            rows = np.flatnonzero(is_taken)
-            columns = (loaded.positions[rows], loaded.sizes[rows], loaded.ticks[rows], loaded.forms[rows])
-        position, size, ticks, form = columns
+            cut_at = np.flatnonzero(beyond < edges[1:])
+            runs = list(zip([0, *edges[cut_at + 1].tolist()], [*beyond[cut_at].tolist(), int(edges[-1])], strict=True))
+            position, size, ticks = (np.concatenate([column[first:end] for first, end in runs]) for column in (position, size, ticks))
+            form = np.concatenate([form[first:end] for first, end in runs])
         return Taken(
             position=position,
             size=size,

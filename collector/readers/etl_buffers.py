@@ -7,15 +7,21 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
 import pyfwnt
+from numpy.typing import NDArray
+
+from collector.raw import Int64s
 
 __all__ = [
     "FLAG_BUFFER_LOST",
     "FLAG_COMPRESSED",
     "FLAG_EVENTS_LOST",
+    "FLAG_PROCESSOR_INDEX",
     "HEADER_BYTES",
     "MAX_BUFFER_BYTES",
     "BufferHeader",
+    "BufferIndex",
     "Compression",
     "expand",
 ]
@@ -23,6 +29,8 @@ __all__ = [
 HEADER_BYTES = 72
 MAX_BUFFER_BYTES = 16 << 20
 """The largest buffer that a session can ask for: 16 MB."""
+
+Bools = NDArray[np.bool_]
 
 FLAG_EVENTS_LOST = 0x0002
 FLAG_BUFFER_LOST = 0x0004
@@ -82,6 +90,35 @@ class BufferHeader:
     def is_plausible(self) -> bool:
         """Whether these bytes can be a buffer header at all: random bytes pass once in about 10^9 times."""
         return HEADER_BYTES <= self.size <= MAX_BUFFER_BYTES and self.type <= LAST_TYPE and not self.flags & ~KNOWN_FLAGS
+
+
+@dataclass(frozen=True, slots=True)
+class BufferIndex:
+    """One row a buffer, in file order; all arrays int64 or bool, shape (buffers,)."""
+
+    offset: Int64s
+    """Byte of the file where the buffer starts."""
+    size: Int64s
+    """Bytes that the buffer takes in the file and that are there."""
+    filled: Int64s
+    """End of the records in the expanded buffer, at least 72."""
+    sequence: Int64s
+    cpu: Int64s
+    is_packed: Bools
+    has_lost_events: Bools
+    has_lost_buffers: Bools
+    is_clamped: Bools
+    """The end of the records is a guess: records may stop before it."""
+    first_ticks: Int64s
+    """Time stamp of the first record, 0 where `has_ticks` is false."""
+    has_ticks: Bools
+    holes: int
+    """Places where a buffer should be and none can be read."""
+    missing_bytes: int
+    """Bytes by which the last buffer reaches beyond the end of the file."""
+
+    def __len__(self) -> int:
+        return int(self.offset.size)
 
 
 _EXPANDERS = {

@@ -14,16 +14,28 @@ from collector.raw import Forms, HeaderKind, Int32s, Int64s, UInt8s, UInt64s
 from collector.readers.etl_headers import HeaderColumns, header_columns
 from collector.readers.etl_losses import MARKER_OPCODES
 from collector.readers.etl_providers import LOST_EVENT, NO_PROVIDER, Providers
-from collector.readers.etl_walk import COMPACT, DATA_BLOCK, EVENT, FULL, INSTANCE, PERFINFO, SYSTEM, Walk, gather, message_layout
+from collector.readers.etl_walk import (
+    COMPACT,
+    DATA_BLOCK,
+    EVENT,
+    FULL,
+    INSTANCE,
+    PERFINFO,
+    SYSTEM,
+    Walk,
+    gather,
+    is_uniform,
+    message_layout,
+    record_codes,
+)
 
 __all__ = ["FormTable"]
 
 Bools = NDArray[np.bool_]
 
 _EVENT_FLAGS, _MESSAGE_FLAGS = 0xC0, 0x90
-_PLACE_BITS = np.uint64(16)
-_SPREADS = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
-_TO_CODE, _LOW_16 = np.uint64(16), np.uint64(0xFFFF)
+_PLACE_BITS = 16
+_SPREADS = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93))
 
 # Tables by the upper half of a record's first dword: type byte, then flags byte.
 _KEPT = np.full(1 << 16, 0x0000_0000_FFFF_0000, np.uint64)
@@ -64,14 +76,14 @@ class _Keys:
     def columns(self) -> tuple[UInt64s, UInt64s, UInt64s, UInt64s]:
         return self.first, self.guid_low, self.guid_high, self.descriptor
 
-    def places(self) -> Int64s:
-        """Where the quick table would have each: a hash of 16 bits."""
+    def hashes(self) -> UInt64s:
+        """64 mixed bits of each."""
         mixed = self.first * _SPREADS[0]
         mixed ^= self.guid_low * _SPREADS[1]
+        mixed ^= self.guid_high * _SPREADS[3]
         mixed ^= self.descriptor * _SPREADS[2]
         mixed *= _SPREADS[0]
-        places: Int64s = (mixed >> (np.uint64(64) - _PLACE_BITS)).view(np.int64)
-        return places
+        return mixed
 
     def equal(self, other: "_Keys") -> Bools:
         same: Bools = self.first == other.first
@@ -107,7 +119,7 @@ class FormTable:
         self.file_pointer_size: Final = file_pointer_size
         self._keys = _Keys(_NONE, _NONE, _NONE, _NONE)
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._place = np.zeros(1 << int(_PLACE_BITS), np.int32)
+        self._places = np.zeros((2, 1 << _PLACE_BITS), np.int32)
         none = np.zeros(0, np.int32)
         self.forms = Forms(none.astype(np.uint8), none.astype(np.uint8), none, none, none.astype(np.uint8), none, none.astype(np.uint8))
         self.fixed = none.astype(np.int64)
@@ -121,15 +133,24 @@ class FormTable:
         if not found.positions.size:
             return np.zeros(0, np.int32)
         keys = _keys_of(data, found)
-        places = keys.places()
+        hashes = keys.hashes()
         if not len(self):
             self._learn(data, found, keys, np.zeros(1, np.int64))
-        form: Int32s = self._place.take(places)
-        missed = np.flatnonzero(~_Keys(*(column.take(form) for column in self._keys.columns)).equal(keys))
+        form: Int32s = self._places[0].take(_place(hashes, 0))
+        missed = np.flatnonzero(~self._has(form, keys))
+        if missed.size:
+            # Those that another form has pushed out of their first place are in their second one, nearly always.
+            second = self._places[1].take(_place(hashes[missed], 1))
+            form[missed] = second
+            missed = missed[~self._has(second, keys.at(missed))]
         if missed.size:
             _, first, inverse = np.unique(np.stack(keys.at(missed).columns, axis=1), axis=0, return_index=True, return_inverse=True)
             form[missed] = self._learn(data, found, keys, missed[first])[inverse.reshape(-1)]
         return form
+
+    def _has(self, form: Int32s, keys: _Keys) -> Bools:
+        """Whether these are the forms that have these keys."""
+        return _Keys(*(column.take(form) for column in self._keys.columns)).equal(keys)
 
     def _learn(self, data: UInt8s, found: Walk, keys: _Keys, rows: Int64s) -> Int32s:
         """Numbers for the forms of some records, each a different form; what they say is read when they are new."""
@@ -140,7 +161,8 @@ class FormTable:
         if is_new.any():
             new = rows[is_new]
             added = keys.at(new)
-            self._place[added.places()] = np.arange(len(self), len(self) + new.size, dtype=np.int32)
+            for which, places in enumerate(self._places):
+                places[_place(added.hashes(), which)] = np.arange(len(self), len(self) + new.size, dtype=np.int32)
             self._keys = _Keys(*(np.append(*both) for both in zip(self._keys.columns, added.columns, strict=True)))
             self._add(header_columns(data, found.positions[new], file_pointer_size=self.file_pointer_size), found.first[new])
         return np.array([self._numbers[key] for key in listed], np.int32)
@@ -169,14 +191,21 @@ class FormTable:
         self.is_nameless = np.append(self.is_nameless, has_guid & (provider == self.providers.find(NO_PROVIDER)))
 
 
+def _place(hashes: UInt64s, which: int) -> Int64s:
+    """Where a quick table would have forms of these hashes: 16 of their bits, other ones in the second table."""
+    shifted = hashes >> np.uint64(64 - _PLACE_BITS * (which + 1))
+    places: Int64s = (shifted & np.uint64((1 << _PLACE_BITS) - 1) if which else shifted).view(np.int64)
+    return places
+
+
 def _keys_of(data: UInt8s, found: Walk) -> _Keys:
     words = data.view(np.uint64)
     at = found.positions >> 3
-    code = ((found.first >> _TO_CODE) & _LOW_16).view(np.int64)
+    code = record_codes(found.first)
+    if is_uniform(code) and _IS_EVENT[code[0]]:
+        return _Keys(found.first & _KEPT[code[0]], words.take(at + 3), words.take(at + 4), words.take(at + 5))
     first = found.first & _KEPT.take(code)
     has_guid, is_event = _HAS_GUID.take(code), _IS_EVENT.take(code)
-    if is_event.all():
-        return _Keys(first, words.take(at + 3), words.take(at + 4), words.take(at + 5))
     guid_low, guid_high, descriptor = np.zeros((3, at.size), np.uint64)
     rows = np.flatnonzero(has_guid)
     guid_low[rows], guid_high[rows] = words.take(at[rows] + 3), words.take(at[rows] + 4)

@@ -14,6 +14,7 @@ __all__ = [
     "COMPACT",
     "DATA_BLOCK",
     "EVENT",
+    "FIRST_RECORD_BYTES",
     "FULL",
     "HEADER_SIZES",
     "INSTANCE",
@@ -24,8 +25,11 @@ __all__ = [
     "MessageLayout",
     "Walk",
     "first_ticks",
+    "first_ticks_of",
     "gather",
+    "is_uniform",
     "message_layout",
+    "record_codes",
     "record_sizes",
     "record_ticks",
     "walk",
@@ -38,6 +42,9 @@ DATA_BLOCK = 0xB0
 
 PAD_BYTES = 96
 """Zero bytes wanted behind the last record, so that reading a header field never leaves the array."""
+
+FIRST_RECORD_BYTES = 40
+"""The longest way to a time stamp is that of a message with all options."""
 
 _FLAGS_EVENT = 0xC0
 _FLAGS_MESSAGE = 0x90
@@ -140,33 +147,35 @@ class _Candidates:
         at = at[edges[0] : edges[-1]]
         end = np.repeat(ends, np.diff(edges))
         first = self._words.take(at)
-        code = ((first >> _TO_CODE) & _LOW_16).view(np.int64)
+        code = record_codes(first)
         size = ((first >> _SHIFT.take(code)) & _LOW_16).view(np.int64)
-        is_good = (size >= _MIN_SIZE.take(code)) & ((at << 3) + size <= end)
-        rows = np.flatnonzero(is_good)
-        self._set(at[rows], first[rows], size[rows])
-
-    def _set(self, at: Int64s, first: UInt64s, sizes: Int64s) -> None:
-        self.at, self.first, self.sizes = at, first, sizes
-        self._following = at + ((sizes + 7) >> 3)
+        is_record = (size >= _MIN_SIZE.take(code)) & ((at << 3) + size <= end)
+        # What is no record leads nowhere: to a place behind all others.
+        following = np.where(is_record, at + ((size + 7) >> 3), self._words.size)
+        self.at, self.first, self.sizes, self._following = at, first, size, following
 
     def keep_linked(self) -> None:
         """Keep the records: those at the start of a buffer, and those where another record ends."""
-        start = self._starts >> 3
+        start, nowhere = self._starts >> 3, self._words.size
         for _ in range(_ROUNDS):
-            is_linked = np.zeros(self._words.size + 1, np.bool_)
+            is_linked = np.zeros(nowhere + 1, np.bool_)
             is_linked[self._following] = True
             is_linked[start] = True
             keep = is_linked.take(self.at)
-            dropped = self._following[~keep]
-            if not dropped.size:
-                return
+            keep &= self._following != nowhere
             rows = np.flatnonzero(keep)
-            self._set(self.at[rows], self.first[rows], self.sizes[rows])
+            if rows.size == keep.size:
+                return
+            led_to = self._following[~keep]
+            self._choose(rows)
             # Only what was dropped can have led to a place that nothing else leads to.
-            if not self._mask[np.minimum(dropped, self._mask.size - 1)].any():
+            if not self._mask[led_to[led_to < nowhere]].any():
                 return
         self._keep_walked()
+
+    def _choose(self, rows: Int64s) -> None:
+        self.at, self.first = self.at.take(rows), self.first.take(rows)
+        self.sizes, self._following = self.sizes.take(rows), self._following.take(rows)
 
     def _keep_walked(self) -> None:
         """The same by going from one to the next; a plain loop, 0.2 us a record."""
@@ -177,8 +186,7 @@ class _Candidates:
             while place < end and (row := row_of.get(place)) is not None:
                 rows.append(row)
                 place = following[row]
-        chosen = np.array(rows, np.int64)
-        self._set(self.at[chosen], self.first[chosen], self.sizes[chosen])
+        self._choose(np.array(rows, np.int64))
 
     def stops(self) -> Int64s:
         """Where the last record of each buffer ends, in bytes; its start where it has none."""
@@ -192,7 +200,7 @@ class _Candidates:
         """Whether a buffer ends early at bytes that have one of these flags."""
         stops = self.stops()
         early = stops[stops + 8 <= self._ends] >> 3
-        return bool(np.isin(self._flags[early], flags).any())
+        return bool(early.size) and bool(np.isin(self._flags[early], flags).any())
 
 
 def record_sizes(data: UInt8s, positions: Int64s) -> Int64s:
@@ -218,6 +226,21 @@ def first_ticks(record: bytes) -> int | None:
     if at < 0 or at + 8 > min(size, len(record)):
         return None
     return int.from_bytes(record[at : at + 8], "little", signed=True)
+
+
+def first_ticks_of(records: UInt8s) -> tuple[Int64s, Bools]:
+    """The same for many records, uint8 (n, 40): time stamps, int64 (n,), 0 where there is none; and where there is one, bool (n,)."""
+    first = records.view(np.uint64)[:, 0]
+    code = record_codes(first)
+    size = ((first >> _SHIFT.take(code)) & _LOW_16).view(np.int64)
+    at = _TIME_WORD.take(code) * 8
+    messages = np.flatnonzero((code >> 8) == _FLAGS_MESSAGE)
+    at[messages] = message_layout((first[messages] >> np.uint64(48)).view(np.int64)).time
+    has_time = (size >= _MIN_SIZE.take(code)) & (at >= 0) & (at + 8 <= np.minimum(size, FIRST_RECORD_BYTES))
+    rows = np.flatnonzero(has_time)
+    ticks = np.zeros(code.size, np.int64)
+    ticks[rows] = gather(records.reshape(-1), rows * FIRST_RECORD_BYTES + at[rows], 8).view(np.int64).reshape(-1)
+    return ticks, has_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +272,17 @@ def message_layout(options: Int64s) -> MessageLayout:
     return MessageLayout(guid, time, ids, at)
 
 
+def record_codes(first: UInt64s) -> Int64s:
+    """The type and flags bytes of records, which tables go by, from the first 64-bit word of each."""
+    codes: Int64s = ((first >> _TO_CODE) & _LOW_16).view(np.int64)
+    return codes
+
+
+def is_uniform(codes: Int64s) -> bool:
+    """Whether all records, of which there is one at least, are of one kind: most pieces of most traces are."""
+    return bool((codes == codes[0]).all())
+
+
 def record_ticks(data: UInt8s, found: Walk) -> tuple[Int64s, Bools]:
     """Time stamps of records, and which records have one; int64 (n,), bool (n,). Untimed rows hold 0.
 
@@ -256,11 +290,12 @@ def record_ticks(data: UInt8s, found: Walk) -> tuple[Int64s, Bools]:
         data: uint8 with PAD_BYTES to spare behind the last record.
     """
     words = data.view(np.int64)
-    code = ((found.first >> _TO_CODE) & _LOW_16).view(np.int64)
-    time_word = _TIME_WORD.take(code)
+    code = record_codes(found.first)
+    time_word = _TIME_WORD.take(code[:1]) if code.size and is_uniform(code) else _TIME_WORD.take(code)
     ticks = words.take((found.positions >> 3) + time_word)  # an untimed one takes the word before it, or the last of all
-    has_time = time_word >= 0
+    has_time = np.broadcast_to(time_word >= 0, code.shape)
     if not has_time.all():
+        has_time = has_time.copy()
         ticks[~has_time] = 0
         rows = np.flatnonzero((code >> 8) == _FLAGS_MESSAGE)
         time = message_layout((found.first[rows] >> np.uint64(48)).view(np.int64)).time
