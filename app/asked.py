@@ -6,12 +6,13 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
+from app.clockface import CLOCK
 from app.filters import BadFilter
 
 __all__ = ["AskedQuery", "note_what_is_asked", "refuse_unread"]
 
-EVERYWHERE = frozenset({"format", "token"})
-"""Parts that all pages share: the form of the answer, and what lets a browser in."""
+EVERYWHERE = frozenset({"format", "token", CLOCK})
+"""Parts that all pages share: the form of the answer, what lets a browser in, and how moments are written."""
 
 _MOST_NAMED = 40
 

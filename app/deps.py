@@ -7,7 +7,8 @@ from typing import Annotated
 from fastapi import Depends, Path, Request
 from sqlalchemy import Connection
 
-from app.errors import NotFound, StillCollecting
+from app import clockface
+from app.errors import BadRequest, NotFound, StillCollecting
 from app.filters import BadFilter, parse_time
 from app.page import Crumb, TraceHead
 from app.queries import catalog, trace
@@ -48,6 +49,10 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
         head = trace.head(db, from_ns, to_ns)
         if head is None:
             raise NotFound(f"The file of trace {key} holds no trace. Delete it and collect the trace again.")
+        try:
+            clockface.shown_face(head.start_utc)
+        except ValueError as error:
+            raise BadRequest(str(error)) from error
         yield OpenTrace(key, db, head, urls)
 
 

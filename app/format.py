@@ -3,9 +3,10 @@
 Every function takes a stored value and returns text; None (what the data does not say) becomes "unknown" where a page shows it.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from fractions import Fraction
 
+from app import clockface
 from collector.ntstatus import name_of, winsock_of
 
 __all__ = [
@@ -17,13 +18,16 @@ __all__ = [
     "address",
     "bytes_exact",
     "bytes_text",
+    "clock_time",
     "count",
     "duration",
     "duration_exact",
     "flag",
     "hexadecimal",
     "iso_utc",
+    "other_clock",
     "plural",
+    "since_start",
     "status",
     "status_name",
     "status_short",
@@ -139,12 +143,42 @@ def hexadecimal(value: int | None) -> str:
 
 
 def time(ns: int | None) -> str:
-    """A moment of the trace to the microsecond: `+12.345 678 s`; never rounded up into a moment that was not."""
+    """A moment of the trace to the microsecond: `+12.345 678 s`, or `09:30:12.345 678 UTC` where the request asks for the wall clock's.
+
+    It is never rounded up into a moment that was not.
+    """
+    if ns is None:
+        return UNKNOWN
+    return since_start(ns) if clockface.current() is None else f"{clock_time(ns)} UTC"
+
+
+def clock_time(ns: int | None) -> str:
+    """The same for the cell of a table: without the word UTC, which stands above."""
+    start = clockface.current()
+    if ns is None:
+        return UNKNOWN
+    if start is None:
+        return since_start(ns)
+    try:
+        moment = start + timedelta(microseconds=ns // 1000)
+    except OverflowError:
+        return since_start(ns)
+    date = "" if moment.date() == start.date() else f"{moment:%Y-%m-%d} "
+    return f"{date}{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}{THIN}{moment.microsecond % 1000:03d}"
+
+
+def since_start(ns: int | None) -> str:
+    """A moment as time since the trace began, whatever the request asks for."""
     if ns is None:
         return UNKNOWN
     sign, value = ("+", ns) if ns >= 0 else (MINUS, -ns)
     seconds, rest = divmod(value // 1000, 1_000_000)
     return f"{sign}{thin(seconds)}.{rest // 1000:03d}{THIN}{rest % 1000:03d} s"
+
+
+def other_clock(ns: int | None, start_utc: str | None) -> str:
+    """A moment on the clock that the request does not ask for, for the hover text."""
+    return since_start(ns) if clockface.current() is not None else absolute(ns, start_utc) or "no date known"
 
 
 def time_exact(ns: int | None) -> str:
@@ -168,19 +202,9 @@ def duration_exact(ns: int | None) -> str:
     return UNKNOWN if ns is None else f"{thin(ns)} ns"
 
 
-def _utc(start_utc: str | None) -> datetime | None:
-    if not start_utc:
-        return None
-    try:
-        moment = datetime.fromisoformat(start_utc.replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 def absolute(ns: int | None, start_utc: str | None) -> str | None:
     """A moment of the trace as date and time in UTC to the microsecond; None where the trace does not say when it began."""
-    start = _utc(start_utc)
+    start = clockface.start_of(start_utc)
     if ns is None or start is None:
         return None
     try:
@@ -192,7 +216,7 @@ def absolute(ns: int | None, start_utc: str | None) -> str | None:
 
 def iso_utc(stored: str | None) -> str:
     """A stored UTC time as people read it, to the second."""
-    moment = _utc(stored)
+    moment = clockface.start_of(stored)
     return UNKNOWN if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -234,12 +258,14 @@ FILTERS = {
     "absolute": absolute,
     "bytes_exact": bytes_exact,
     "bytes_text": bytes_text,
+    "clock_time": clock_time,
     "count": count,
     "duration": duration,
     "duration_exact": duration_exact,
     "flag": flag,
     "hexadecimal": hexadecimal,
     "iso_utc": iso_utc,
+    "other_clock": other_clock,
     "plural": plural,
     "status": status,
     "status_name": status_name,

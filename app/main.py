@@ -14,6 +14,7 @@ from starlette.types import Scope
 from app import errors, render
 from app.asked import note_what_is_asked
 from app.assets import plotly_script, static_folder
+from app.clockface import ClockFaces
 from app.forms import FormTokens
 from app.safety import HostCheck, SafeHeaders, TokenCheck
 from app.settings import Settings
@@ -155,6 +156,7 @@ def create_app(settings: Settings) -> FastAPI:
     if settings.token is not None:
         app.add_middleware(TokenCheck, token=settings.token, base_path=settings.base_path)
     app.add_middleware(HostCheck, hosts=(*LOCAL_HOSTS, settings.host, *settings.allowed_hosts))
+    app.add_middleware(ClockFaces)
     app.add_middleware(SafeHeaders)
     app.add_middleware(HeadRequests)
     return app

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from app import clockface
 from app import format as fmt
 from app.asked import refuse_unread
 from app.assets import template_folder
@@ -20,7 +21,7 @@ from app.glossary import term
 from app.listing import Listing
 from app.page import Page
 from app.sections import SECTIONS
-from app.share import absolute_link, canonical_link
+from app.share import absolute_link, canonical_link, clock_part
 from app.urls import Urls
 
 __all__ = ["as_json", "csv_text", "environment", "render", "wanted_form"]
@@ -81,11 +82,21 @@ def render(
         name = "".join(c if c.isalnum() else "-" for c in f"{page.trace.key if page.trace else 'sockscope'}-{listing.name}")
         following = {"Link": f'<{listing.next_href}>; rel="next"'} if listing.next_href else {}
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        return Response(csv_text(listing), status_code, vary | disposition | following, media_type="text/csv; charset=utf-8")
+        return Response(
+            csv_text(listing, page.trace.start_utc if page.trace else None),
+            status_code,
+            vary | disposition | following,
+            media_type="text/csv; charset=utf-8",
+        )
     urls: Urls = request.app.state.urls
     page_form = PageForm(request)
     context = {"page": page, "url_for": urls, "path": urls.base_path + request.url.path, "settings": request.app.state.page_settings}
-    context |= {"form": page_form, "link": canonical_link(request, page), "absolute_link": absolute_link(request, page)}
+    context |= {
+        "clock": clock_part(request, page),
+        "form": page_form,
+        "link": canonical_link(request, page),
+        "absolute_link": absolute_link(request, page),
+    }
     response = HTMLResponse(request.app.state.templates.get_template(template).render(context), status_code, vary)
     page_form.keep(response)
     return response
@@ -118,15 +129,25 @@ def as_json(value: object) -> Any:  # Any: JSON
     return str(value)
 
 
-def csv_text(listing: Listing) -> str:
-    """All fields of a table's rows as CSV with a head; text that a spreadsheet would take for a formula gets an apostrophe before it."""
+def csv_text(listing: Listing, start_utc: str | None = None) -> str:
+    """All fields of a table's rows as CSV with a head; text that a spreadsheet would take for a formula gets an apostrophe before it.
+
+    Moments are nanoseconds since the trace began; where the request asks for UTC, further columns say them as dates.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     names = [one.name for one in dataclasses.fields(listing.rows[0])] if listing.rows else [head.column.key for head in listing.heads]
-    writer.writerow(names)
+    moments = [name for name in names if name in _moments(listing)] if start_utc and clockface.current() is not None else []
+    writer.writerow([*names, *(f"{name.removesuffix('_ns')}_utc" for name in moments)])
     for row in listing.rows:
-        writer.writerow([_csv_cell(getattr(row, name)) for name in names])
+        dates = [fmt.absolute(getattr(row, name), start_utc) for name in moments]
+        writer.writerow([*(_csv_cell(getattr(row, name)) for name in names), *(_csv_cell(date) for date in dates)])
     return out.getvalue()
+
+
+def _moments(listing: Listing) -> frozenset[str]:
+    """The columns of a table that are moments of the trace, as opposed to spans of time."""
+    return frozenset(head.column.key for head in listing.heads if head.column.kind in ("time", "before", "ended"))
 
 
 def _csv_cell(value: object) -> str | int | float:

@@ -1,10 +1,12 @@
 """Paths of our own pages: by the name of the route, below the base path of a proxy, with a query in a stable order."""
 
 from collections.abc import Mapping
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.applications import Starlette
+from starlette.requests import Request
 
+from app import clockface
 from app.assets import static_version
 
 __all__ = ["Urls", "with_query"]
@@ -13,8 +15,13 @@ _PLAIN = "@:,/"  # harmless in a query, and links are read by people
 
 
 def with_query(path: str, query: Mapping[str, str]) -> str:
-    """A path with its query string, none when the query is empty."""
-    return f"{path}?{urlencode(query, safe=_PLAIN)}" if query else path
+    """A path with more of a query string: what the path has already stays, unless `query` gives it anew."""
+    if not query:
+        return path
+    place, mark, fragment = path.partition("#")
+    place, _, had = place.partition("?")
+    kept = [(key, value) for key, value in parse_qsl(had, keep_blank_values=True) if key not in query]
+    return f"{place}?{urlencode([*kept, *query.items()], safe=_PLAIN)}{mark}{fragment}"
 
 
 class Urls:
@@ -26,7 +33,13 @@ class Urls:
     def __call__(self, name: str, query: Mapping[str, str] | None = None, /, **parts: object) -> str:
         """The path of a route. Raises starlette.routing.NoMatchFound for a name or parts that no route has."""
         quoted = {key: quote(str(value), safe=_PLAIN.replace("/", "")) for key, value in parts.items()}
-        return with_query(self.base_path + str(self._app.url_path_for(name, **quoted)), query or {})
+        path = self.base_path + str(self._app.url_path_for(name, **quoted))
+        return with_query(path, _clock_of(path, self.base_path) | dict(query or {}))
+
+    def here(self, request: Request) -> str:
+        """The path of a request, without its query but for the clock that it asks for."""
+        path = self.base_path + request.url.path
+        return with_query(path, _clock_of(path, self.base_path))
 
     def static(self, name: str) -> str:
         """The path of a static file, with its version."""
@@ -35,4 +48,11 @@ class Urls:
 
     def below(self, trace_key: str, link: str) -> str:
         """The path of a stored link, which is a path below /t/KEY/."""
-        return f"{self.base_path}/t/{quote(trace_key)}/{link.lstrip('/')}"
+        path = f"{self.base_path}/t/{quote(trace_key)}/{link.lstrip('/')}"
+        return with_query(path, _clock_of(path, self.base_path))
+
+
+def _clock_of(path: str, base_path: str) -> dict[str, str]:
+    """What keeps the clock of the request on other pages of its trace."""
+    is_asked = clockface.current() is not None and path.startswith(f"{base_path}/t/")
+    return {clockface.CLOCK: "utc"} if is_asked else {}

@@ -76,7 +76,8 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.verbs.": ("collector.",),
     "collector.cli": ("collector.",),
     "app.settings": (),
-    "app.format": (),
+    "app.clockface": (),
+    "app.format": ("app.clockface",),
     "app.filters": ("app.format", "app.links"),
     "app.queries.": (
         "collector.store.tables",
@@ -88,7 +89,7 @@ MAP: dict[str, tuple[str, ...]] = {
         "app.format",
         "app.recording",
     ),
-    "app.charts.": ("app.queries.", "app.format"),
+    "app.charts.": ("app.queries.", "app.format", "app.clockface"),
     "app.views.": ("app.queries.", "app.charts.", "app.", "collector.store.engine"),
     "app.cli": ("app.", "collector."),
     "app.": ("app.", "collector.store.engine", "collector.store.tables"),

@@ -6,9 +6,12 @@ browser puts the values of the light or dark theme in their place.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeAlias
 
+from app import clockface
 from app import format as fmt
+from app.charts.wall_ticks import wall_ticks
 
 __all__ = ["COLOURS", "Figure", "Row", "TimeAxis", "bytes_axis", "layout", "plain", "rows_layout", "taint_trace"]
 
@@ -96,8 +99,16 @@ class TimeAxis:
 
     def layout(self, *, anchor: str = "y") -> dict[str, Any]:
         """plotly's description of the axis."""
+        start = clockface.current()
+        ticks = wall_ticks(self.from_ns, self.to_ns, start) if start is not None else []
+        face: dict[str, Any] = {"nticks": 8}
+        if start is not None and ticks:
+            face = {"tickvals": [self.at(ns) for ns, _ in ticks], "ticktext": [text for _, text in ticks]}
         return {
-            "title": {"text": self.title, "standoff": 8},
+            "title": {
+                "text": f"UTC, {start + timedelta(microseconds=self.from_ns // 1000):%Y-%m-%d}" if ticks and start else self.title,
+                "standoff": 8,
+            },
             "range": [self.at(self.from_ns), self.at(self.to_ns)],
             "anchor": anchor,
             "showgrid": True,
@@ -107,7 +118,7 @@ class TimeAxis:
             "linecolor": COLOURS["line"],
             "ticks": "outside",
             "tickcolor": COLOURS["line"],
-            "nticks": 8,
+            **face,
             "exponentformat": "none",
             "separatethousands": True,
             "showspikes": True,

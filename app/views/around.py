@@ -15,6 +15,7 @@ from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
 from app.queries.around import KINDS, MAX_OF_A_KIND, around
 from app.render import render
+from app.urls import with_query
 
 __all__ = ["AroundPage", "router"]
 
@@ -78,10 +79,10 @@ def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
         chart=strip_figure(rows, first, last, at_ns),
         chart_words=f"What happened from {fmt.time(first)} to {fmt.time(last)}, by kind. The table below says the same.",
         ways=(
-            Crumb("within 10 ms", f"{path}?within=10ms"),
-            Crumb("within 100 ms", f"{path}?within=100ms"),
+            Crumb("within 10 ms", with_query(path, {"within": "10ms"})),
+            Crumb("within 100 ms", with_query(path, {"within": "100ms"})),
             Crumb("within a second", path),
-            Crumb("within 10 s", f"{path}?within=10s"),
+            Crumb("within 10 s", with_query(path, {"within": "10s"})),
             Crumb("all records of the range", trace.urls("events", {"from": str(first), "to": str(last)}, trace_key=trace.key)),
         ),
         capped=capped,

@@ -28,7 +28,7 @@ def grouped_listing(
     """A filtered and sorted table without further pages."""
     return listing(
         name,
-        trace.urls.base_path + request.url.path,
+        trace.urls.here(request),
         columns,
         rows,
         filters=filters,

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 from starlette.requests import Request
 
+from app.clockface import CLOCK, FACES
 from app.deps import OpenTrace
 from app.filters import Filter
 from app.format import plural
@@ -16,6 +17,7 @@ from app.paging import COUNT_CEILING, Asked, Position, Sort, ask
 from app.queries.coverage import coverage
 from app.recording import AFD, Command
 from app.render import wanted_form
+from app.urls import with_query
 
 __all__ = ["Empty", "ListPage", "asked_of", "list_page", "parameters", "why_empty"]
 
@@ -93,7 +95,7 @@ def list_page(
     """The page of one list. `needs` are the areas of records without which it must be empty, `otherwise` says why else it can be."""
     table = listing(
         section,
-        trace.urls.base_path + request.url.path,
+        trace.urls.here(request),
         columns,
         rows,
         filters=filters,
@@ -133,7 +135,7 @@ def list_page(
 def _all_href(request: Request, trace: OpenTrace, asked: Asked) -> str | None:
     """The page without its default conditions, where it has some."""
     defaults = [item.filter.key for item in asked.where.items if item.filter.default is not None]
-    return trace.urls.base_path + request.url.path + "?" + "&".join(f"{key}=" for key in defaults) if defaults else None
+    return with_query(trace.urls.here(request), dict.fromkeys(defaults, "")) if defaults else None
 
 
 def _sentence(total: int | None, shown: int, noun: tuple[str, str], narrowed: str, order: str) -> str:
@@ -178,6 +180,15 @@ def parameters(filters: Sequence[Filter], sorts: Sequence[Sort]) -> dict[str, An
     )
     for name, words in (("after", "Position that the `next` link of the page before has."), ("limit", "Rows of a page, 1 to 1000.")):
         described.append({"name": name, "in": "query", "required": False, "description": words, "schema": {"type": "string"}})
+    described.append(
+        {
+            "name": CLOCK,
+            "in": "query",
+            "required": False,
+            "description": "How texts say moments; with utc a CSV has dates, too. Numbers are always nanoseconds since the trace began.",
+            "schema": {"type": "string", "enum": list(FACES)},
+        }
+    )
     described.append(
         {
             "name": "format",

@@ -17,6 +17,7 @@ from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.overlaps import OverlapRow, overlaps_of
 from app.queries.who import socket_number
 from app.render import render
+from app.urls import with_query
 from app.views.lists import asked_of, list_page, parameters
 
 __all__ = ["COLUMNS", "OperationPage", "router"]
@@ -90,11 +91,11 @@ def operations(request: Request, trace: ReadTrace) -> Response:
         needs=("transfers",),
         otherwise="No operation was recorded.",
         ways=(
-            Crumb("never completed", f"{path}?outcome={','.join(queries.NEVER_COMPLETED)}"),
-            Crumb("completed after close", f"{path}?late=yes"),
-            Crumb("slowest", f"{path}?sort=-latency_ns"),
+            Crumb("never completed", with_query(path, {"outcome": ",".join(queries.NEVER_COMPLETED)})),
+            Crumb("completed after close", with_query(path, {"late": "yes"})),
+            Crumb("slowest", with_query(path, {"sort": "-latency_ns"})),
             Crumb("too-small receives", trace.urls("small_receives", trace_key=trace.key)),
-            Crumb("posted under another process id", f"{path}?foreign=yes"),
+            Crumb("posted under another process id", with_query(path, {"foreign": "yes"})),
         ),
     )
     return render(request, "list.html", page)

@@ -2,8 +2,11 @@
 
 import { wireCopyButtons } from "./lib/copy.js";
 import { wireCharts } from "./lib/ranged.js";
+import { queryOn } from "./lib/url.js";
 
 const { base, trace } = document.body.dataset;
 
-wireCharts({ onSelect: (link) => location.assign(`${base}/t/${trace}/${link}`) });
+const clock = new URLSearchParams(location.search).get("clock");
+
+wireCharts({ onSelect: (link) => location.assign(queryOn(`${base}/t/${trace}/${link}`, { clock })) });
 wireCopyButtons();

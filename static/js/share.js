@@ -1,6 +1,7 @@
 // "Copy link" on every page of a trace, and moments of records for the form of a note.
 
 import { linkOf } from "./lib/share.js";
+import { withState } from "./lib/url.js";
 
 const link = document.querySelector("a[data-share]");
 const button = document.querySelector("button[data-share]");
@@ -17,6 +18,13 @@ if (link && button && navigator.clipboard) {
     button.textContent = "Copied";
     setTimeout(() => (button.textContent = said), 1500);
   });
+}
+
+// The switch of the clock keeps what scripts have changed since the page was loaded.
+for (const face of document.querySelectorAll("a[data-clock]")) {
+  for (const event of ["pointerdown", "focus", "contextmenu"]) {
+    face.addEventListener(event, () => (face.href = location.pathname + withState(location.search, { clock: face.dataset.clock || null }) + location.hash));
+  }
 }
 
 // While the form of a note is open, a click on a record takes its moment.

@@ -89,6 +89,11 @@ export class Chart {
     if (this.element.clientWidth >= 560) return;
     layout.margin = { ...layout.margin, l: Math.min(layout.margin.l, 58), r: 8 };
     layout.font = { ...layout.font, size: 10 };
+    const { tickvals, ticktext } = layout.xaxis ?? {};
+    if (tickvals) {
+      const kept = (_, place) => place % 3 === 1; // names of the wall clock's times are long
+      layout.xaxis = { ...layout.xaxis, tickvals: tickvals.filter(kept), ticktext: ticktext.filter(kept) };
+    }
     for (const [key, axis] of Object.entries(layout)) if (/^[xy]axis/.test(key)) layout[key] = { ...axis, nticks: key[0] === "x" ? 4 : 3 };
   }
 
