@@ -39,8 +39,13 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
     folder: TraceFolder = request.app.state.folder
     urls: Urls = request.app.state.urls
     key = trace_key.lower()
-    if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key) or not folder.has_trace(key):
+    if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
         _explain_absence(folder, urls, key)
+    if not folder.has_trace(key):
+        parts = [found for found in folder.trace_keys() if found.startswith(f"{key}-")]  # a part of the trace, where the whole is absent
+        if not parts:
+            _explain_absence(folder, urls, key)
+        key = parts[0]
     with folder.trace(key).connect() as db:
         from_ns, to_ns = _time(request, "from"), _time(request, "to")  # on every page of a trace: the losses are those of the range
         if from_ns is not None and to_ns is not None and from_ns > to_ns:

@@ -5,6 +5,7 @@ TraceError                      anything that is wrong with an input or with our
 ├── FormatError                 the bytes are not a trace that we read
 │   ├── EmptyTrace              a file of no bytes, or a header without a single event
 │   └── NotAnEtl                the first bytes are not an ETW buffer
+├── NothingLeft                 what the user wants stored of a trace is not in it
 ├── CollectCancelled            the user asked to stop
 ├── SymbolsError                symbol files cannot be looked at: no such folder, no library
 └── StoreError                  the database cannot be read or written
@@ -28,6 +29,7 @@ __all__ = [
     "FormatError",
     "NotAFolder",
     "NotAnEtl",
+    "NothingLeft",
     "Problem",
     "ProblemKind",
     "Severity",
@@ -66,6 +68,10 @@ class EmptyTrace(FormatError):
 
 class NotAnEtl(FormatError):
     """The first bytes are not an ETW buffer."""
+
+
+class NothingLeft(TraceError):
+    """The limits leave nothing of a trace."""
 
 
 class CollectCancelled(TraceError):

@@ -12,6 +12,7 @@ from uuid import UUID
 from collector.decoder import Decoder, Tally, VersionKey
 from collector.errors import AlreadyCollected, CollectCancelled, Problem, Severity, StoreError, StoreLocked, TraceError
 from collector.inventory import Inventory
+from collector.limits import Limits
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
 from collector.model.heap_rollups import HeapRollups
@@ -24,7 +25,7 @@ from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
 from collector.model.trace_row import end_of_trace, trace_row
 from collector.naming import Naming, find_names, write_names
-from collector.problems import Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
+from collector.problems import STORED_IN_PART, Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
 from collector.raw import Reader
 from collector.readers import reader_for
 from collector.source import Source
@@ -90,6 +91,7 @@ def import_trace(
     keep: bool = False,
     name: str | None = None,
     symbols: Symbols | None = None,
+    limits: Limits | None = None,
 ) -> ImportReport:
     """Read one trace and store its model under its key; an older trace of the same key is replaced when the new one is complete.
 
@@ -98,26 +100,29 @@ def import_trace(
         keep: refuse when the trace is there already.
         name: shown instead of the file's name.
         symbols: where names of functions come from.
+        limits: what is stored of the trace; its key then gets a suffix, so that the whole can be there too.
 
     Raises: SourceError, FormatError, CollectCancelled, StoreError and what is below them; then the folder is as it was before.
     """
     started = time.monotonic()
     reader = reader_for(source)
-    key = trace_key(source, should_cancel)
+    limits = limits or Limits()
+    key = trace_key(source, should_cancel) + limits.suffix
+    name = name or (f"{source.name} ({limits.words})" if limits else source.name)
     catalog = Catalog(folder)
     catalog.settle()
     if keep and folder.has_trace(key):
         raise AlreadyCollected(f"{source.name}: this file is collected already, as {key}. Leave out --keep to collect it again.")
     with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
-        catalog.begin(key, name=name or source.name, path=str(source.path.absolute()), size_bytes=source.size, version=program_version())
+        catalog.begin(key, name=name, path=str(source.path.absolute()), size_bytes=source.size, version=program_version())
         try:
             with (
                 _rare_collections(),
                 TraceWriter(folder, key, should_cancel=should_cancel, is_beside=_is_worth_a_process(source)) as writer,
             ):
-                job = _Import(reader, writer, catalog, key, on_progress, should_cancel, symbols)
+                job = _Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits)
                 with job.socket_rollups, job.heap_rollups:
-                    report = job.run(name or source.name, started)
+                    report = job.run(name, started)
         except BaseException as error:
             with contextlib.suppress(StoreError):  # what went wrong is said by the first error
                 catalog.interrupt(key, str(error) if isinstance(error, TraceError) else f"The collector failed: {type(error).__name__}.")
@@ -155,9 +160,10 @@ class _Import:
         on_progress: Callable[[Progress], None],
         should_cancel: Callable[[], bool],
         symbols: Symbols | None,
+        limits: Limits,
     ) -> None:
         self.reader, self.writer, self.catalog, self.key = reader, writer, catalog, key
-        self.on_progress, self.should_cancel, self.symbols = on_progress, should_cancel, symbols
+        self.on_progress, self.should_cancel, self.symbols, self.limits = on_progress, should_cancel, symbols, limits
         header, clock, losses = reader.header, reader.header.clock, reader.losses
         self.clock = clock
         self.decoder = Decoder(header=header)
@@ -211,16 +217,30 @@ class _Import:
             self.records += len(raw)
             self.last_ns = int(batch.ns[-1])
             self.writer.write(self.kept.advance(batch))
-            for model in (self.processes, self.stacks, self.sockets, self.heaps):
+            for model in self.models():
                 self.store(model.advance(batch))
             self.tell("reading")
         for rows in self.endings():
             self.store(rows)
             self.tell("reading")
 
+    def models(self) -> Iterator[Processes | Stacks | Sockets | Heaps]:
+        """Those whose rows are wanted, in their order."""
+        yield self.processes
+        yield self.stacks
+        if self.limits.wants("sockets"):
+            yield self.sockets
+        if self.limits.wants("heap"):
+            yield self.heaps
+
     def store(self, rows: Rows) -> None:
         """Rows of a model to the file, past those who count them."""
         self.writer.write(rows)
+        if not self.limits:
+            self.count(rows)
+
+    def count(self, rows: Rows) -> None:
+        """Let the roll-ups see rows that stay."""
         self.socket_rollups.take(rows)
         self.heap_rollups.take(rows)
 
@@ -239,8 +259,13 @@ class _Import:
 
     def joined(self) -> Iterator[Rows]:
         """What those passes find; those that read nothing back come first, so that the rows before them are written meanwhile."""
-        yield from self.socket_rollups.finish(first_ns=self.first_ns)
+        if not self.limits:
+            yield from self.socket_rollups.finish(first_ns=self.first_ns)
         yield from join_buffers(self.writer.connection, self.clock, self.reader.losses)
+        if self.limits:
+            for rows in self.writer.limit(self.limits):
+                self.count(rows)
+            yield from self.socket_rollups.finish(first_ns=self.first_ns)
         yield from self.heap_rollups.finish(self.writer.connection)
 
     def name_frames(self) -> Naming | None:
@@ -268,6 +293,7 @@ class _Import:
                 kept=self.kept.kept,
                 left_out=self.kept.left_out,
             ),
+            *([Problem(STORED_IN_PART, details={"what": self.limits.words})] if self.limits else []),
             *self.sockets.problems,
             *self.stacks.problems,
             *self.heaps.problems,

@@ -13,7 +13,17 @@ from collector.errors import Problem, ProblemKind, Severity
 from collector.inventory import EventCount
 from collector.recording import RECORD_HEAP, RECORD_PROCESSES, RECORD_SOCKETS
 
-__all__ = ["PROBLEM_KINDS", "Misread", "ProblemRow", "Seen", "decoding_problems", "inventory_problems", "problem_rows", "seen_in"]
+__all__ = [
+    "PROBLEM_KINDS",
+    "STORED_IN_PART",
+    "Misread",
+    "ProblemRow",
+    "Seen",
+    "decoding_problems",
+    "inventory_problems",
+    "problem_rows",
+    "seen_in",
+]
 
 Seen = Mapping[tuple[UUID, int], int]
 """Records by provider and event id (of manifest events) or opcode (of classic ones)."""
@@ -137,7 +147,17 @@ DAMAGED_EVENTS = ProblemKind(
     advice="Copy the file again from the machine that recorded it; if the damage stays, report the events with `sockscope inspect --json`.",
 )
 
+STORED_IN_PART = ProblemKind(
+    "stored_in_part",
+    Severity.LIMIT,
+    "Only a part of this trace was stored: {what}.",
+    effect="What lies outside is on no page, in no list and in no sum. What is stored is as the whole trace has it, sums of a socket's or "
+    "heap block's whole life included; counts of events are those of the whole file.",
+    advice="Collect the file without --process, --from, --to and --only to see all of it; links stay the same but for the trace's key.",
+)
+
 PROBLEM_KINDS = (
+    STORED_IN_PART,
     DAMAGED_EVENTS,
     NO_SOCKET_EVENTS,
     LEVEL_TOO_LOW,

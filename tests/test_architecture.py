@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 LEAVES = {
+    "collector.limits",
     "collector.errors",
     "collector.clock",
     "collector.losses",

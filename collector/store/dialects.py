@@ -25,6 +25,7 @@ __all__ = [
     "json_object",
     "reading_engine",
     "settle",
+    "shrink",
     "writing_engine",
 ]
 
@@ -120,6 +121,15 @@ def settle(connection: Connection) -> None:
     """Give the planner its statistics: without them it takes `trace_id = 1` for a narrow condition."""
     connection.exec_driver_sql("PRAGMA analysis_limit = 1000")
     connection.exec_driver_sql("ANALYZE")
+
+
+def shrink(connection: Connection) -> None:
+    """Give the space of deleted rows back to the disk."""
+    if connection.in_transaction():
+        connection.commit()
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    driver.execute("VACUUM")
 
 
 def check_file(connection: Connection, path: Path) -> None:

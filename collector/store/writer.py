@@ -12,15 +12,18 @@ from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from collector.errors import StoreError, StoreFull
-from collector.model.block import Block, Row, count_of
+from collector.limits import Limits
+from collector.model.block import Block, Lines, Row, count_of
 from collector.store import dialects
 from collector.store.beside import Beside
 from collector.store.engine import TraceFolder
+from collector.store.limiting import limit
 from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
 from collector.store.views import create_views
 
 __all__ = ["TraceWriter", "amended", "create_indexes", "create_tables", "stamp"]
 
+_ROWS_AT_ONCE = 50_000
 _WIDTHS = {table: len(columns) for table, columns in ROW_COLUMNS.items()}
 
 
@@ -103,6 +106,17 @@ class TraceWriter:
             _ = self.connection
             self._insert(rows)
         self.counts |= counts
+
+    def limit(self, limits: Limits) -> Iterator[dict[str, Lines]]:
+        """Take out what is not wanted; gives the rows of operations, sockets and allocations that stay, in pieces, to be counted.
+
+        Raises NothingLeft, StoreFull, StoreError, CollectCancelled.
+        """
+        self.counts |= limit(self.connection, limits)
+        for table in ("socket", "operation", "allocation"):
+            found = self.connection.exec_driver_sql(f"SELECT {', '.join(ROW_COLUMNS[table])} FROM {table} ORDER BY n")  # noqa: S608 - our names
+            while rows := found.fetchmany(_ROWS_AT_ONCE):
+                yield {table: [tuple(row) for row in rows]}
 
     def index(self) -> None:
         """Make the indexes, once the large tables are filled. Raises StoreFull, StoreError."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked, TraceError
+from collector.limits import KINDS, Limits, Who, parse_moment, parse_who
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 if TYPE_CHECKING:
@@ -40,6 +41,15 @@ def add(verbs: Verbs) -> None:
         metavar="DIR",
         help="name functions from the symbol files (.pdb) in this folder; may be repeated",
     )
+    parts = parser.add_argument_group("store only a part", "links are those of the whole trace, but for a suffix to its key")
+    parts.add_argument(
+        "--process", action="append", default=[], type=_who, metavar="WHO", help="a process: PID, PID@NS or app.exe; may be repeated"
+    )
+    parts.add_argument(
+        "--from", dest="from_ns", type=_moment, metavar="TIME", help="what lasts until then or later: ns since time 0, or 12.5s"
+    )
+    parts.add_argument("--to", dest="to_ns", type=_moment, metavar="TIME", help="what begins then or earlier")
+    parts.add_argument("--only", action="append", default=[], choices=KINDS, help="sockets or heap; processes and stacks always")
     add_database(parser)
     parser.set_defaults(run=run)
 
@@ -49,16 +59,20 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if args.name and len(args.files) > 1:
         print("sockscope collect: --name fits one file only.", file=sys.stderr)
         return 2
+    limits = Limits(tuple(args.process), args.from_ns, args.to_ns, tuple(kind for kind in KINDS if kind in args.only))
+    if limits.from_ns is not None and limits.to_ns is not None and limits.from_ns > limits.to_ns:
+        print("sockscope collect: --to is before --from; give a range that runs forward.", file=sys.stderr)
+        return 2
     with contextlib.ExitStack() as stack:
         symbols = None
         if args.symbols:
             from collector.symbols import Symbols
 
             symbols = stack.enter_context(Symbols(args.symbols))
-        return _collect_all(args, should_cancel, symbols)
+        return _collect_all(args, should_cancel, symbols, limits)
 
 
-def _collect_all(args: argparse.Namespace, should_cancel: Callable[[], bool], symbols: "Symbols | None") -> int:
+def _collect_all(args: argparse.Namespace, should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits) -> int:
     folder = folder_of(args)
     complete: list[str] = []
     limited: list[str] = []
@@ -67,7 +81,7 @@ def _collect_all(args: argparse.Namespace, should_cancel: Callable[[], bool], sy
     while left:
         file = left.pop(0)
         try:
-            report = collect_file(file, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols)
+            report = collect_file(file, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
         except TraceError as error:
             print(error, file=sys.stderr)
             failed.append(file)
@@ -92,6 +106,7 @@ def collect_file(
     keep: bool = False,
     name: str | None = None,
     symbols: "Symbols | None" = None,
+    limits: Limits | None = None,
 ) -> "ImportReport":
     """Collect one file with a progress bar on stderr, then say there what limits it. Raises TraceError."""
     from tqdm import tqdm
@@ -108,7 +123,7 @@ def collect_file(
             bar.set_postfix_str(progress.stage, refresh=False)
             bar.update(progress.bytes_done - bar.n)
 
-        report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols)
+        report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols, limits=limits)
     for problem in report.problems:
         if problem.severity != Severity.NOTE:
             print(f"{report.name}: {problem.severity.replace('_', ' ')}: {problem.text}", file=sys.stderr)
@@ -116,6 +131,20 @@ def collect_file(
         for line in (*report.naming.lines, report.naming.summary()):
             print(f"{report.name}: symbols: {line}", file=sys.stderr)
     return report
+
+
+def _who(text: str) -> Who:
+    try:
+        return parse_who(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _moment(text: str) -> int:
+    try:
+        return parse_moment(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def summary(report: "ImportReport") -> str:
