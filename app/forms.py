@@ -43,8 +43,22 @@ class FormTokens:
         self._secret = secrets.token_bytes(32)
 
     def token_of(self, cookie: str) -> str:
-        """The token that fits a cookie."""
-        return hmac.new(self._secret, cookie.encode(), "sha256").hexdigest()
+        """A token that fits a cookie. No two are alike: a page is compressed, and its length must not tell the token to one who guesses."""
+        code = self._code_of(cookie)
+        pad = secrets.token_bytes(len(code))
+        return (pad + _xor(pad, code)).hex()
+
+    def fits(self, token: str, cookie: str) -> bool:
+        """Whether a token was made for a cookie."""
+        try:
+            masked = bytes.fromhex(token)
+        except ValueError:
+            return False
+        half = len(masked) // 2
+        return hmac.compare_digest(_xor(masked[:half], masked[half:]), self._code_of(cookie))
+
+    def _code_of(self, cookie: str) -> bytes:
+        return hmac.digest(self._secret, cookie.encode(), "sha256")
 
 
 class PageForm:
@@ -95,7 +109,7 @@ def check_origin(request: Request) -> None:
 def has_token(request: Request, token: str) -> bool:
     """Whether a token fits the cookie that came with it."""
     cookie = request.cookies.get(_TOKEN_COOKIE, "")
-    return bool(cookie) and hmac.compare_digest(_tokens(request).token_of(cookie).encode(), token.encode())
+    return bool(cookie) and _tokens(request).fits(token, cookie)
 
 
 async def posted_form(request: Request) -> dict[str, str]:
@@ -115,6 +129,10 @@ async def posted_form(request: Request) -> dict[str, str]:
 
 
 PostedForm = Annotated[dict[str, str], Depends(posted_form)]
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=False))
 
 
 def _tokens(request: Request) -> FormTokens:

@@ -1,6 +1,7 @@
 """How answers travel: heads alone, compressed text, and what must stay as it is."""
 
 import asyncio
+import re
 import zlib
 from collections.abc import Iterator
 
@@ -81,3 +82,17 @@ def test_pieces_go_on_as_they_come() -> None:
     asyncio.run(Compressed(app)(scope, receive, send))
     assert unpack.eof
     assert b"".join(got) == b"".join(pieces)
+
+
+def test_no_two_pages_hold_the_same_token_and_each_one_works(client: TestClient) -> None:
+    """The length of a compressed page would tell a text that stands in it twice: once as a secret, once as a guess in the query."""
+    tokens = [re.findall(r'name="form_token" value="([0-9a-f]+)"', client.get(f"/t/{KEY}").text)[0] for _ in range(3)]
+    assert len(set(tokens)) == 3
+    parts = [{token[n : n + 8] for n in range(len(token) - 7)} for token in tokens]
+    assert not parts[0] & parts[1]
+    for token in tokens:
+        form = {"form_token": token, "object": "", "text": "kept"}
+        assert client.post(f"/t/{KEY}/notes", data=form).status_code == 303
+        half = len(token) // 2
+        for wrong in (token[:-1], token[:half], token[half:] + token[:half][:-2] + "zz", token[:-1] + ("0" if token[-1] != "0" else "1")):
+            assert client.post(f"/t/{KEY}/notes", data=form | {"form_token": wrong}).status_code == 403
