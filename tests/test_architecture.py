@@ -29,6 +29,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.afdcodes": (),
     "collector.sockaddr": (),
     "collector.recording": (),
+    "collector.limits": (),
     "collector.raw": (),
     "collector.source": (),
     "collector.schema": ("collector.raw",),

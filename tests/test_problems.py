@@ -87,7 +87,7 @@ def test_damage_comes_first_and_times_are_in_ns() -> None:
 
 @pytest.mark.parametrize("kind", PROBLEM_KINDS, ids=lambda kind: kind.name)
 def test_each_kind_says_what_it_means_and_what_to_do(kind: object) -> None:
-    problem = Problem(kind, details={"kept": 3, "which": "id 7: 1"})  # type: ignore[arg-type]  # one of PROBLEM_KINDS
+    problem = Problem(kind, details={"kept": 3, "which": "id 7: 1", "what": "heap"})  # type: ignore[arg-type]  # one of PROBLEM_KINDS
     assert problem.text.endswith(".")
     assert problem.kind.effect.endswith(".")
     assert problem.kind.advice
