@@ -5,7 +5,7 @@ import importlib.util
 from functools import cache
 from pathlib import Path
 
-__all__ = ["plotly_script", "static_folder", "static_version", "template_folder"]
+__all__ = ["manual_folder", "plotly_script", "static_folder", "static_version", "template_folder"]
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -23,6 +23,11 @@ def template_folder() -> Path:
 def static_folder() -> Path:
     """The folder of style sheets and scripts."""
     return _folder("static")
+
+
+def manual_folder() -> Path:
+    """The folder of the documentation's pages."""
+    return _folder("docs")
 
 
 def plotly_script() -> Path | None:

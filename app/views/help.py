@@ -6,12 +6,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
+from app.errors import NotFound
 from app.glossary import TERMS
+from app.manual import PAGES, manual_html
 from app.page import Crumb, Page
 from app.recording import ALL_SOCKETS, HEAP, KERNEL, Command
 from app.render import render
 
-__all__ = ["DocsPage", "Endpoint", "HelpPage", "Parameter", "router"]
+__all__ = ["DocsPage", "Endpoint", "HelpPage", "ManualPage", "Parameter", "router"]
 
 router = APIRouter()
 
@@ -22,6 +24,14 @@ class HelpPage(Page):
 
     terms: dict[str, str]
     commands: tuple[Command, ...]
+    manual: tuple[Crumb, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManualPage(Page):
+    """One page of the documentation."""
+
+    html: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +71,26 @@ def help_page(request: Request) -> Response:
         crumbs=(Crumb("traces", request.app.state.urls("traces")),),
         terms=TERMS,
         commands=(ALL_SOCKETS, HEAP, KERNEL),
+        manual=tuple(Crumb(title, request.app.state.urls("manual", name=name)) for name, title in PAGES.items()),
     )
     return render(request, "help.html", page)
+
+
+@router.get("/help/{name}", name="manual", summary="A page of the documentation", response_class=HTMLResponse)
+def manual(request: Request, name: str) -> Response:
+    """One page of the documentation."""
+    urls = request.app.state.urls
+    try:
+        html = manual_html(name)
+    except (KeyError, FileNotFoundError) as error:
+        raise NotFound(f"There is no page {name} in the help.", ways=(Crumb("help", urls("help")),)) from error
+    page = ManualPage(
+        title=PAGES[name],
+        sentence="A page of the documentation that came with this version.",
+        crumbs=(Crumb("traces", urls("traces")), Crumb("help", urls("help"))),
+        html=html,
+    )
+    return render(request, "manual.html", page)
 
 
 @router.get("/docs", name="docs", summary="The API", response_class=HTMLResponse)

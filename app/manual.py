@@ -1,0 +1,43 @@
+"""The pages of docs/ as they are shown under /help: Markdown whose raw HTML stays text."""
+
+import re
+from functools import cache
+
+from markdown_it import MarkdownIt
+
+from app.assets import manual_folder
+
+__all__ = ["PAGES", "manual_html"]
+
+PAGES = {
+    "recording": "How to record a trace",
+    "cli": "The command line",
+    "events": "The events that are decoded",
+    "schema": "The tables and views of a trace's file",
+    "performance": "What collecting costs, and how fast pages answer",
+    "architecture": "How it is built",
+    "dependencies": "What it stands on",
+}
+"""Names of the pages in the order in which they are listed, with their titles."""
+
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+@cache
+def manual_html(name: str) -> str:
+    """The page as HTML, safe to put into ours. Raises KeyError for no page, FileNotFoundError where docs are absent."""
+    if name not in PAGES:
+        raise KeyError(name)
+    text = (manual_folder() / f"{name}.md").read_text("utf-8")
+    body = _COMMENT.sub("", text).lstrip()
+    body = body.partition("\n")[2] if body.startswith("# ") else body  # our page has a heading of its own
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(body)
+    for token in tokens:
+        for child in token.children or []:
+            href = child.attrGet("href") if child.type == "link_open" else None
+            if isinstance(href, str) and (stem := href.partition("#")[0].removesuffix(".md")) in PAGES:
+                child.attrSet("href", href.replace(f"{stem}.md", stem, 1))
+    rendered: str = parser.renderer.render(tokens, parser.options, {})
+    return rendered
