@@ -41,7 +41,7 @@ _THINGS = (
     ("stacks/{}", "SELECT stack FROM v_stacks LIMIT 1"),
     ("address/{}", "SELECT buffer FROM v_operations WHERE buffer IS NOT NULL LIMIT 1"),
     ("address/{}", "SELECT address FROM v_allocations LIMIT 1"),
-    ("operations?socket={}", "SELECT socket FROM v_sockets ORDER BY sends + receives DESC, socket LIMIT 1"),
+    ("operations?endpoint={}", "SELECT socket FROM v_sockets ORDER BY sends + receives DESC, socket LIMIT 1"),
 )
 
 

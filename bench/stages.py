@@ -42,7 +42,7 @@ _METHODS: tuple[tuple[type, str, str], ...] = (
     (TraceWriter, "write", "write"),
     (Beside, "finish", "wait for the writing process"),
     (TraceWriter, "index", "index"),
-    (TraceWriter, "finish", "check"),
+    (TraceWriter, "finish", "finish"),
 )
 _GENERATORS = (
     (Stacks, "finish_parts", "model: stacks"),

@@ -187,6 +187,7 @@ class _Import:
         problems = self.find_problems()
         self.tell("indexing")
         self.writer.index()
+        self.tell("checking")
         found = self.find_findings()
         trace = trace_row(
             self.reader.header,
@@ -198,7 +199,6 @@ class _Import:
             collector_version=program_version(),
         )
         self.writer.write(trace.rows())
-        self.tell("checking")
         self.writer.finish()
         counts = self.writer.counts | {"records": self.records}
         copies = [FindingCopy(f.kind, f.severity, f.count, f.title, f.link) for f in found]
@@ -307,7 +307,8 @@ class _Import:
 
     def find_findings(self) -> list[Finding]:
         """What the program did that is worth a look; stored, and handed back."""
-        found = findings(self.writer.connection, end_ns=end_of_trace(self.reader.header, self.last_ns), has_losses=self.has_losses())
+        with self.writer.checked():
+            found = findings(self.writer.connection, end_ns=end_of_trace(self.reader.header, self.last_ns), has_losses=self.has_losses())
         names = [f.name for f in fields(Finding)]
         columns = {name: [getattr(finding, name) for finding in found] for name in names}
         self.writer.write({"finding": rows_of("finding", {"n": range(1, len(found) + 1), **columns}, count=len(found))})

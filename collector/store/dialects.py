@@ -23,6 +23,7 @@ __all__ = [
     "hex_text",
     "inserter",
     "json_object",
+    "let_others_read",
     "reading_engine",
     "settle",
     "shrink",
@@ -121,6 +122,15 @@ def settle(connection: Connection) -> None:
     """Give the planner its statistics: without them it takes `trace_id = 1` for a narrow condition."""
     connection.exec_driver_sql("PRAGMA analysis_limit = 1000")
     connection.exec_driver_sql("ANALYZE")
+
+
+def let_others_read(connection: Connection) -> None:
+    """Let go of the file between transactions, so that a second connection can read it while this one does."""
+    if connection.in_transaction():
+        connection.commit()
+    connection.exec_driver_sql("PRAGMA locking_mode = NORMAL")
+    connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()  # the next access is what lets go
+    connection.commit()
 
 
 def shrink(connection: Connection) -> None:

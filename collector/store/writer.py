@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import TracebackType
 
@@ -50,7 +51,7 @@ class TraceWriter:
         self.target = folder.trace_path(key)
         self.counts: dict[str, int] = dict.fromkeys(ROW_COLUMNS, 0)
         """Rows written so far by table."""
-        self._finished = self._indexed = False
+        self._finished = self._indexed = self._checked = False
         self._beside: Beside | None = None
         self._connection: Connection | None = None
         _remove(self.part)
@@ -125,13 +126,34 @@ class TraceWriter:
             dialects.settle(self.connection)
         self._indexed = True
 
+    @contextlib.contextmanager
+    def checked(self) -> Iterator[None]:
+        """Check the file in a thread while the block reads it; nothing may be written in the block. Few small tables come later.
+
+        Raises at its end: StoreError for a damaged file, CollectCancelled.
+        """
+        dialects.let_others_read(self.connection)
+        with ThreadPoolExecutor(1) as threads:
+            check = threads.submit(self._check)
+            try:
+                yield
+            finally:
+                wait([check])
+        check.result()
+        self._checked = True
+
+    def _check(self) -> None:
+        with self._engine.connect() as connection:
+            dialects.check_file(connection, self.part)
+
     def finish(self) -> None:
         """Indexes if there are none yet, views, check, and the rename that makes the trace visible. Raises StoreFull, StoreError."""
         if not self._indexed:
             self.index()
         with self._transaction():
             create_views(self.connection)
-        dialects.check_file(self.connection, self.part)
+        if not self._checked:
+            dialects.check_file(self.connection, self.part)
         self._close()
         _put_in_place(self.part, self.target)
         self._finished = True
