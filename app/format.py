@@ -3,6 +3,7 @@
 Every function takes a stored value and returns text; None (what the data does not say) becomes "unknown" where a page shows it.
 """
 
+import re
 from datetime import UTC, timedelta
 from fractions import Fraction
 
@@ -26,7 +27,9 @@ __all__ = [
     "hexadecimal",
     "iso_utc",
     "other_clock",
+    "per_second",
     "plural",
+    "prose",
     "since_start",
     "status",
     "status_name",
@@ -44,6 +47,7 @@ THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 
 _MASK = (1 << 64) - 1
+_GROUPS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _TIME_UNITS = (
     (86_400_000_000_000, "d"),
@@ -99,9 +103,19 @@ def count(value: int | None) -> str:
     return UNKNOWN if value is None else thin(value)
 
 
+def per_second(count: int, span_ns: int) -> str | None:
+    """How often something came in each second of the time from its first to its last; None where that is under a second: no rate then."""
+    return f"{(count - 1) * 1_000_000_000 / span_ns:.3g}" if count > 1 and span_ns >= 1_000_000_000 else None
+
+
 def plural(value: int, one: str, many: str | None = None) -> str:
     """A count with its noun: `1 socket`, `2 sockets`."""
     return f"{thin(value)} {one if value == 1 else many or one + 's'}"
+
+
+def prose(text: str) -> str:
+    """A stored sentence with its numbers grouped as pages group them: `1,920 bytes` as `1 920 bytes`."""
+    return _GROUPS.sub(THIN, text)
 
 
 def _three_digits(numerator: int, denominator: int) -> str:
@@ -267,6 +281,7 @@ FILTERS = {
     "iso_utc": iso_utc,
     "other_clock": other_clock,
     "plural": plural,
+    "prose": prose,
     "status": status,
     "status_name": status_name,
     "status_short": status_short,

@@ -129,13 +129,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """One way in which the data is limited; `text` is formatted with `count` and the problem's own details."""
+    """One way in which the data is limited.
+
+    `text` is formatted with `count` and the problem's own details; `one` stands in its place where the count is 1, if it is given.
+    """
 
     name: str
     severity: Severity
     text: str
     effect: str
     advice: str
+    one: str = ""
 
 
 @dataclass(slots=True)
@@ -156,4 +160,5 @@ class Problem:
     @property
     def text(self) -> str:
         """One sentence for the user."""
-        return self.kind.text.format(count=f"{self.count:,}", **self.details)
+        text = self.kind.one if self.count == 1 and self.kind.one else self.kind.text
+        return text.format(count=f"{self.count:,}", **self.details)

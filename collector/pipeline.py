@@ -13,6 +13,7 @@ from collector.decoder import Decoder, Tally, VersionKey
 from collector.errors import AlreadyCollected, CollectCancelled, Problem, Severity, StoreError, StoreLocked, TraceError
 from collector.inventory import Inventory
 from collector.limits import Limits
+from collector.losses import END_OF_TIME
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
 from collector.model.heap_rollups import HeapRollups
@@ -194,7 +195,7 @@ class _Import:
             key=self.key,
             name=name,
             records=self.records,
-            last_ns=self.last_ns,
+            end_ns=self.end_ns(),
             collected_utc=self.collected_utc,
             collector_version=program_version(),
         )
@@ -308,11 +309,16 @@ class _Import:
     def find_findings(self) -> list[Finding]:
         """What the program did that is worth a look; stored, and handed back."""
         with self.writer.checked():
-            found = findings(self.writer.connection, end_ns=end_of_trace(self.reader.header, self.last_ns), has_losses=self.has_losses())
+            found = findings(self.writer.connection, end_ns=self.end_ns(), has_losses=self.has_losses())
         names = [f.name for f in fields(Finding)]
         columns = {name: [getattr(finding, name) for finding in found] for name in names}
         self.writer.write({"finding": rows_of("finding", {"n": range(1, len(found) + 1), **columns}, count=len(found))})
         return found
+
+    def end_ns(self) -> int:
+        """Where the trace ends."""
+        is_cut = any(last == END_OF_TIME for _, last in self.reader.losses.spans)
+        return end_of_trace(self.reader.header, self.last_ns, is_cut=is_cut)
 
     def has_losses(self) -> bool:
         return self.reader.losses.is_everywhere or bool(self.reader.losses.spans)

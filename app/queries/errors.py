@@ -134,7 +134,6 @@ def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], bool]:
 
 
 def _row(db: Connection, row: Row[Any]) -> ErrorRow:  # Any: the columns selected above
-    span = row.latest_ns - row.earliest_ns
     return ErrorRow(
         count=row.number,
         socket=socket_ref(row),
@@ -144,7 +143,7 @@ def _row(db: Connection, row: Row[Any]) -> ErrorRow:  # Any: the columns selecte
         status=fmt.to_status(row.status),
         first_ns=row.earliest_ns,
         last_ns=row.latest_ns,
-        per_second=f"{(row.number - 1) * 1_000_000_000 / span:.3g}" if row.number > 1 and span > 0 else None,
+        per_second=fmt.per_second(row.number, row.latest_ns - row.earliest_ns),
         after_end=_after_end(db, row),
     )
 

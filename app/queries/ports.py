@@ -109,8 +109,7 @@ SORTS = (
 
 
 def _rate(count: int, first_ns: int, last_ns: int) -> str | None:
-    span = last_ns - first_ns
-    return f"{(count - 1) * 1_000_000_000 / span:.3g}" if count > 1 and span > 0 else None
+    return fmt.per_second(count, last_ns - first_ns)
 
 
 def remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], bool]:

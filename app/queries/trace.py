@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from app.page import ProblemLine, TraceHead
 from collector.store.tables import TRACE
 
-__all__ = ["TraceRow", "head", "problems", "trace_row"]
+__all__ = ["TraceRow", "has_losses", "head", "problems", "trace_row"]
 
 _trace = TRACE.tables["trace"]
 _problem = TRACE.tables["problem"]
@@ -49,6 +49,12 @@ def problems(db: Connection) -> list[ProblemLine]:
     columns = (_problem.c[name] for name in ProblemLine.__dataclass_fields__)
     rows = db.execute(select(*columns).where(_problem.c.trace_id == 1).order_by(rank, _problem.c.n))
     return [ProblemLine(**row._mapping) for row in rows]
+
+
+def has_losses(db: Connection) -> bool:
+    """Whether records were lost or damaged anywhere in the trace."""
+    found = select(_problem.c.n).where(_problem.c.trace_id == 1, _problem.c.severity.in_(LOSSES)).limit(1)
+    return db.execute(found).first() is not None
 
 
 def head(db: Connection, from_ns: int | None, to_ns: int | None) -> TraceHead | None:

@@ -104,8 +104,8 @@ _ENDS = {
     "realloc_moved": "moved by a reallocation",
     "heap_destroyed": "gone with its heap",
     "process_exit": "gone with its process",
-    "superseded": "handed out again: its free was lost",
-    "heap_superseded": "gone with its heap, whose destruction was lost",
+    "superseded": "handed out again: its free is not in the trace",
+    "heap_superseded": "gone with its heap, whose destruction is not in the trace",
 }
 
 

@@ -15,6 +15,7 @@ from app.listing import Column, Listing, listing
 from app.page import Crumb, Page
 from app.paging import COUNT_CEILING, Asked, Position, Sort, ask
 from app.queries.coverage import coverage
+from app.queries.trace import has_losses
 from app.recording import AFD, Command
 from app.render import wanted_form
 from app.urls import with_query
@@ -61,16 +62,22 @@ def why_empty(
     if missing:
         if missing[0].provider == AFD and not covered.by_area["sockets"]:
             return Empty(
-                "This trace has no records of the Winsock provider: it was not enabled in the session.", command=missing[0].command
+                f"This trace has no records of the Winsock provider: it was not enabled in the session.{_or_lost(db)}",
+                command=missing[0].command,
             )
         what = " and no ".join(area.what for area in missing)
         return Empty(
-            f"This trace has no {what}. Either nothing of the kind happened, or it was not recorded: {missing[0].where}.",
+            f"This trace has no {what}. Either nothing of the kind happened, or it was not recorded: {missing[0].where}.{_or_lost(db)}",
             command=missing[0].command,
         )
     if narrowed and clear_href:
         return Empty(f"No {nouns} {narrowed}.", ways=(Crumb("Show all", clear_href),))
     return Empty(otherwise)
+
+
+def _or_lost(db: Connection) -> str:
+    """A third way to have no record of a kind, where the trace lost some."""
+    return " Records were lost, too: those of this kind may be among them." if has_losses(db) else ""
 
 
 def list_page(
@@ -151,7 +158,10 @@ def _sentence(total: int | None, shown: int, noun: tuple[str, str], narrowed: st
 
 def _order_words(columns: Sequence[Column], asked: Asked) -> str:
     sort = asked.order.sort
-    title = next((column.title for column in columns if column.key == sort.key), "time" if sort.is_time else sort.key)
+    title = next(
+        (column.title for column in columns if column.key == sort.key),
+        "time" if sort.is_time or sort.key == "first_ns" else sort.key.removesuffix("_ns").replace("_", " "),
+    )
     return f"by {title.lower()}{', falling' if asked.order.falls else ''}"
 
 

@@ -28,6 +28,7 @@ INFERRED_OWNERS = ProblemKind(
     "The process of {count} process objects is inferred from the headers of records that their own threads wrote.",
     effect="The process of their sockets is very likely right, but neither a create nor a kernel event confirms it.",
     advice="Record a kernel session with process events too, or start recording before the program.",
+    one="The process of 1 process object is inferred from the headers of records that its own threads wrote.",
 )
 UNKNOWN_OWNERS = ProblemKind(
     "unknown_owners",
@@ -35,6 +36,7 @@ UNKNOWN_OWNERS = ProblemKind(
     "{count} sockets belong to a process object that no record ties to a process.",
     effect="They are shown under the address of the process object. Header process ids of their records are not to be trusted.",
     advice="Record a kernel session with process events too: its rundown names every process.",
+    one="1 socket belongs to a process object that no record ties to a process.",
 )
 CONTRADICTED_OWNERS = ProblemKind(
     "contradicted_owners",
@@ -42,6 +44,7 @@ CONTRADICTED_OWNERS = ProblemKind(
     "{count} records name another process than the one that owns their socket.",
     effect="The owner stands. Handles may be inherited or duplicated, and then another process uses the socket rightly.",
     advice="The operation's page shows the process id of its header beside the owner.",
+    one="1 record names another process than the one that owns its socket.",
 )
 UNMATCHED_COMPLETIONS = ProblemKind(
     "unmatched_completions",
@@ -49,6 +52,7 @@ UNMATCHED_COMPLETIONS = ProblemKind(
     "{count} completions have no post in the trace.",
     effect="These operations have an unknown start: their bytes count, but not their duration, and they are the first of no overlap.",
     advice="Start recording before the program, record level 5 for the older events, and check for lost events.",
+    one="1 completion has no post in the trace.",
 )
 SOCKETS_WITHOUT_CREATE = ProblemKind(
     "sockets_without_create",
@@ -56,6 +60,7 @@ SOCKETS_WITHOUT_CREATE = ProblemKind(
     "{count} sockets have no create event: they are older than the trace, or their create was lost.",
     effect="Their start is unknown, and creates minus closes is not the number of open sockets.",
     advice="Start recording before the program.",
+    one="1 socket has no create event: it is older than the trace, or its create was lost.",
 )
 SOCKETS_SUPERSEDED = ProblemKind(
     "sockets_superseded",
@@ -63,6 +68,7 @@ SOCKETS_SUPERSEDED = ProblemKind(
     "{count} sockets ended without a close: their address was used again by another socket.",
     effect="When they were closed is unknown; operations in flight then have an unknown end.",
     advice="Close events were lost or filtered out: check for lost events, and record without a filter of event ids.",
+    one="1 socket ended without a close: its address was used again by another socket.",
 )
 OVERLAPS_CAPPED = ProblemKind(
     "overlaps_capped",
@@ -70,6 +76,7 @@ OVERLAPS_CAPPED = ProblemKind(
     "{count} overlaps of buffers were counted but not stored.",
     effect="The list of overlaps has the first ones of each process only.",
     advice="Look at the stored ones first: they usually have one cause.",
+    one="1 overlap of buffers was counted but not stored.",
 )
 ABSENT_SOCKET_EVENTS = ProblemKind(
     "absent_socket_events",

@@ -45,6 +45,7 @@ UNMATCHED_STACKS = ProblemKind(
     "{count} stack records name an event that is not in the trace.",
     "Some events have no stack.",
     "Events may have been lost; a live session must ask for raw time stamps.",
+    one="1 stack record names an event that is not in the trace.",
 )
 UNDEFINED_STACK_KEYS = ProblemKind(
     "undefined_stack_keys",
@@ -52,6 +53,7 @@ UNDEFINED_STACK_KEYS = ProblemKind(
     "{count} stack records refer to a cached stack that the trace does not define.",
     "These stacks are incomplete or missing.",
     "Stop the session in the regular way: it writes its cached stacks when it ends.",
+    one="1 stack record refers to a cached stack that the trace does not define.",
 )
 
 

@@ -41,9 +41,9 @@ class TraceRow:
 
 
 def trace_row(
-    header: TraceHeader, *, key: str, name: str, records: int, last_ns: int, collected_utc: str, collector_version: str
+    header: TraceHeader, *, key: str, name: str, records: int, end_ns: int, collected_utc: str, collector_version: str
 ) -> TraceRow:
-    """What is known about a whole trace; `last_ns` is its last record."""
+    """What is known about a whole trace; `end_ns` is what `end_of_trace` gives."""
     clock = header.clock
     start = clock.start_utc()
     shape = {field: value for field, value in asdict(header).items() if field != "clock"} | {"start_filetime": clock.start_filetime}
@@ -52,7 +52,7 @@ def trace_row(
         name=name,
         state="complete",
         start_utc=start.isoformat().replace("+00:00", "Z") if start else None,
-        end_ns=end_of_trace(header, last_ns),
+        end_ns=end_ns,
         clock=str(clock.kind),
         ticks_per_second=clock.ticks_per_second,
         start_ticks=clock.start_ticks,
@@ -68,9 +68,12 @@ def trace_row(
     )
 
 
-def end_of_trace(header: TraceHeader, last_ns: int) -> int:
-    """The last record, or the end that the header states when that is later and can be right; ns."""
-    if filetime_to_datetime(header.end_filetime) is None or filetime_to_datetime(header.clock.start_filetime) is None:
+def end_of_trace(header: TraceHeader, last_ns: int, *, is_cut: bool) -> int:
+    """The last record, or the end that the header states when that is later and can be right; ns.
+
+    A file whose end is missing (`is_cut`) ends with its last record, whatever its header says: what came later is not known.
+    """
+    if is_cut or filetime_to_datetime(header.end_filetime) is None or filetime_to_datetime(header.clock.start_filetime) is None:
         return last_ns
     stated = (header.end_filetime - header.clock.start_filetime) * 100
     return stated if last_ns < stated <= last_ns + _LATEST_END_NS else last_ns
