@@ -53,10 +53,10 @@ HEAP_PROBLEMS: Mapping[str, ProblemKind] = {
         ProblemKind(
             "implicit_destroy",
             Severity.DATA_LOSS,
-            "{count} heaps were created while blocks of an earlier heap with that handle still lived: the destruction of that one is missing.",
+            "{count} heaps were created while blocks of an earlier heap with that handle still lived: no destruction of that one is there.",
             "These blocks end where the heap was created again, later than in truth.",
             "Record again with larger or more buffers.",
-            one="1 heap was created while blocks of an earlier heap with that handle still lived: the destruction of that one is missing.",
+            one="1 heap was created while blocks of an earlier heap with that handle still lived: no destruction of that one is there.",
         ),
         ProblemKind(
             "size_mismatch",
