@@ -37,7 +37,7 @@ _RECEIVES = tuple(_KIND(kind) for kind in ("recv", "recvfrom", "recvmsg"))
 _DATA = (*_SENDS, *_RECEIVES)
 _ERRORS = (_OUTCOME("failed"), _OUTCOME("rejected"))
 
-_MOMENTS = {"close": "while it was being closed", "running": "while it was open"}
+_MOMENTS = {"close": "while {} being closed", "running": "while {} open"}
 _ASKED_FOR = {2: "asked for the reset of {}", 3: "shut down receiving on {} with data unread"}
 """Reasons that say that the program, or a library in it, did it."""
 
@@ -109,7 +109,7 @@ def aborted(about: About) -> Iterator[Finding]:
 def _abort_title(who: str, times: int, number: int, *, during: str, at_exit: bool) -> str:
     """What happened, with a cause only where the number's meaning is confirmed."""
     connections = counted(times, "connection")
-    when = "as it ended" if at_exit else _MOMENTS[during]
+    when = "as it ended" if at_exit else _MOMENTS[during].format("it was" if times == 1 else "they were")
     reason = ABORT_REASONS.get(number)
     if reason is None:
         return f"{connections} of {who} {was(times)} aborted {when} (reason {number}, unnamed)"
