@@ -2,7 +2,7 @@
 
     python -m bench [--mix MIX …] [--events N] [--growth] [--rivals] [--pages] [--json FILE]
 
-Without options: every mix once, growth of the hot socket and of the heap, rivals and pages.
+Without options: every mix at 1x, 2x and 4x, rivals and pages.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from bench.rivals import rival_rates
 __all__ = ["main"]
 
 EVENTS = 1_000_000
-GROWING = ("hot", "heap")
+GROWING = tuple(MIXES)
 _MB = 1e6
 
 
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
             for factor in (1, 2, 4) if grows else (1,):
                 found[f"{factor}x"] = _measure(
                     name, args.events * factor, folder, has_rivals=factor == 1 and (is_all or args.rivals),
-                    has_pages=factor == 1 and (is_all or args.pages),
+                    has_pages=factor == 1 and (is_all or args.pages), is_alone_too=factor == 1,
                 )  # fmt: skip
             _print_mix(name, found)
             args.json.write_text(json.dumps(results, indent=1) + "\n")
@@ -64,13 +64,17 @@ def _machine() -> str:
     return f"{os.cpu_count()} processors, {memory:.0f} GiB, {platform.system()}, Python {platform.python_version()}"
 
 
-def _measure(mix: str, events: int, folder: Path, *, has_rivals: bool, has_pages: bool) -> dict[str, Any]:  # Any: see above
+def _measure(
+    mix: str, events: int, folder: Path, *, has_rivals: bool, has_pages: bool, is_alone_too: bool
+) -> dict[str, Any]:  # Any: see above
     """All measurements of one trace, which is removed afterwards."""
     file = folder / f"{mix}.etl"
     database = folder / "database"
     print(f"… {MIXES[mix].title}, {events:,} events", file=sys.stderr)
     write_trace(file, MIXES[mix], events)
     found: dict[str, Any] = {"floor: bytes": run("count-bytes", str(file)), "decode": run("decode", str(file))}
+    if is_alone_too:
+        found["collect alone"] = run("collect", str(file), str(database), "alone")
     found["collect"] = run("collect", str(file), str(database))
     trace = database / "traces" / f"{found['collect']['key']}.db"
     found["floor: rows"] = run("insert-rows", str(trace), str(folder / "floor.db"))
@@ -89,7 +93,7 @@ def _measure(mix: str, events: int, folder: Path, *, has_rivals: bool, has_pages
 def _print_mix(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:  # Any: see above
     print(f"\n## {MIXES[name].title}\n")
     _table(
-        ("", "events", "events/s", "processor s", "of 1x", "of floor", "MB/s decoded", "peak RSS MB", "anonymous MB", "database/file"),
+        ("", "events", "events/s", "s", "of 1x", "rate of floor's", "processor s", "of floor's", "anonymous MB", "database/packed"),
         [_collect_row(factor, each, found["1x"]) for factor, each in found.items()],
     )
     one = found["1x"]
@@ -99,6 +103,7 @@ def _print_mix(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:  # An
     rows = [
         ("count the file's bytes with NumPy", "", f"{one['floor: bytes']['cpu']:.2f}", ""),
         ("walk and decode alone", *_rate(decode, decode)),
+        ("collect without a second process", "", f"{one['collect alone']['cpu']:.2f} ({one['collect alone']['seconds']:.2f} s)", ""),
         (f"insert the {floor['rows']:,} rows", "", f"{floor['insert']:.2f}", ""),
         ("make their indexes", "", f"{floor['index']:.2f}", ""),
     ]
@@ -114,14 +119,14 @@ def _collect_row(factor: str, each: Mapping[str, Any], first: Mapping[str, Any])
     return (
         factor,
         f"{collect['events']:,}",
-        f"{collect['events'] / collect['cpu']:,.0f}",
+        f"{collect['events'] / collect['seconds']:,.0f}",
+        f"{collect['seconds']:.1f}",
+        f"{collect['seconds'] / first['collect']['seconds']:.2f}",
+        f"{floor['seconds'] / collect['seconds']:.2f}",
         f"{collect['cpu']:.1f}",
-        f"{collect['cpu'] / first['collect']['cpu']:.2f}",
         f"{floor['cpu'] / collect['cpu']:.2f}",
-        f"{collect['file_bytes'] / each['decode']['cpu'] / _MB:.0f}",
-        _mb(collect["peak_rss"]),
         _mb(collect["peak_anonymous"]),
-        f"{collect['database_bytes'] / collect['file_bytes']:.2f}",
+        f"{collect['database_bytes'] / collect['packed_bytes']:.2f}",
     )
 
 

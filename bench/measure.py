@@ -14,18 +14,20 @@ Run = dict[str, object]
 _SECONDS_BETWEEN_LOOKS = 0.02
 
 
-def run(*argv: str, python: str = sys.executable, script: str = "", timeout_seconds: float = 280.0) -> Run:
+def run(*argv: str, python: str = sys.executable, script: str = "", timeout_seconds: float = 1800.0) -> Run:
     """Run one measurement of `bench.runs`, or a script of its own, and wait for it.
 
-    The peak of all resident memory is the kernel's own; that of anonymous memory (what is not a page of a file) is the highest of what is
-    seen every 20 ms. Where there is no /proc both are None. Raises: RuntimeError when it fails or takes too long.
+    The peak of all resident memory is the kernel's own, of the process alone; that of anonymous memory (what is not a page of a file) is
+    the highest of what is seen every 20 ms, of the process and those that it started together. Where there is no /proc both are None.
+
+    Raises: RuntimeError when it fails or takes too long.
     """
     command = [python, script, *argv] if script else [python, "-m", "bench.runs", *argv]
     begin = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         highest = 0
         while process.poll() is None:
-            highest = max(highest, _anonymous(process.pid))
+            highest = max(highest, sum(map(_anonymous, _family(process.pid))))
             if time.monotonic() - begin > timeout_seconds:
                 process.kill()
                 raise RuntimeError(f"{' '.join(argv)}: took more than {timeout_seconds:g} s")
@@ -36,6 +38,15 @@ def run(*argv: str, python: str = sys.executable, script: str = "", timeout_seco
         raise RuntimeError(f"{' '.join(argv)}: exit status {process.returncode}")
     result: Run = json.loads(output.strip().splitlines()[-1])
     return result | {"peak_anonymous": highest or None}
+
+
+def _family(pid: int) -> list[int]:
+    """A process and those that it started, as far as the system says."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        children = []
+    return [pid, *map(int, children)]
 
 
 def _anonymous(pid: int) -> int:

@@ -1,12 +1,13 @@
 """The single measurements, each run in a process of its own: one line of JSON on stdout.
 
-python -m bench.runs collect FILE FOLDER
+python -m bench.runs collect FILE FOLDER [alone]
 python -m bench.runs decode FILE
 python -m bench.runs count-bytes FILE
 python -m bench.runs insert-rows TRACE.db FILE.db
 """
 
 import json
+import os
 import sqlite3
 import sys
 import time
@@ -19,23 +20,30 @@ __all__ = ["main"]
 _ROWS_AT_ONCE = 50_000
 
 
-def collect(file: str, folder: str) -> dict[str, object]:
-    """A whole import."""
+def collect(file: str, folder: str, how: str = "") -> dict[str, object]:
+    """A whole import; `alone`: without a second process for the rows."""
+    from bench.packed import packed_bytes
     from bench.stages import Stopwatch
+    from collector import pipeline
     from collector.pipeline import import_trace
     from collector.source import Source
     from collector.store.engine import TraceFolder
 
+    if how == "alone":
+        setattr(pipeline, "_BYTES_FOR_A_PROCESS", 1 << 60)  # noqa: B010 - a private number, changed for this measurement alone
     watch = Stopwatch()
     watch.attach()
     begin, used = time.perf_counter(), time.process_time()
     with closing(Source.open(file)) as source:
         report = import_trace(source, TraceFolder(folder))
     seconds, cpu = time.perf_counter() - begin, time.process_time() - used
+    inserting = sum(os.times()[2:4])
     path = TraceFolder(folder).trace_path(report.key)
     rows = {table: count for table, count in report.counts.items() if count}
     events = rows.pop("records")
-    return {"key": report.key, "events": events, "seconds": seconds, "cpu": cpu, "stages": watch.stop(), "rows": rows,
+    return {"key": report.key, "events": events, "seconds": seconds, "cpu": cpu + inserting, "inserting": inserting,
+            "stages": watch.stop(), "rows": rows,
+            "packed_bytes": packed_bytes(str(path)),
             "file_bytes": Path(file).stat().st_size, "database_bytes": path.stat().st_size}  # fmt: skip
 
 

@@ -52,7 +52,7 @@ _GENERATORS = (
     (HeapRollups, "finish", "roll-ups"),
 )
 _PASSES = (("join_buffers", "join: heap and sockets"),)
-_FUNCTIONS = (("trace_key", "hash"), ("findings", "findings"))
+_FUNCTIONS = (("trace_key", "hash"), ("findings", "findings and check"))
 
 STAGES = tuple(dict.fromkeys((*(stage for _, _, stage in (*_METHODS, *_GENERATORS)), *(stage for _, stage in (*_PASSES, *_FUNCTIONS)))))
 

@@ -4,8 +4,9 @@ Stacks of one context resolve alike, so a stack seen often is one number. Images
 there tells which were loaded all along.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from collector.model.processes import KERNEL, Processes
 from collector.schema import DecodedBatch
 
-__all__ = ["Contexts", "FrameTable", "Named"]
+__all__ = ["Contexts", "FrameTable", "NamedFrame"]
 
 Bools: TypeAlias = NDArray[np.bool_]
 Int64s: TypeAlias = NDArray[np.int64]
@@ -21,6 +22,7 @@ UInt64s: TypeAlias = NDArray[np.uint64]
 
 _IMAGE_EVENTS = ("ImageLoad", "ImageUnload", "ImageDCStart", "ImageDCEnd")
 _KERNEL_PID = 0
+_MAX_KNOWN = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,14 @@ class _Context:
     ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """Frames as module and offset; the module is '' and the offset the address where no image is known."""
+class NamedFrame(NamedTuple):
+    """A frame and where it is; the module is empty, and the offset the address, for one outside of all images."""
 
-    modules: list[str]
-    offsets: list[int]
+    address: int
+    module: str
+    offset: int
+    text: str
+    """What goes into the stack's hash."""
 
 
 class Contexts:
@@ -115,20 +119,26 @@ class FrameTable:
 
     def __init__(self, modules: list[tuple[int, int, str]]) -> None:
         modules = sorted(modules)
-        self._bases = np.array([base for base, _, _ in modules], dtype=np.uint64)
-        self._sizes = np.array([size for _, size, _ in modules], dtype=np.uint64)
+        self._bases = [base for base, _, _ in modules]
+        self._sizes = [size for _, size, _ in modules]
         self._names = [file.replace("/", "\\").rsplit("\\", 1)[-1] for _, _, file in modules]
+        self._known: dict[int, NamedFrame] = {}  # return addresses negative
 
-    def name(self, frames: UInt64s) -> Named:
-        """Module and offset of each frame of one stack, innermost first.
+    def name(self, frames: list[int]) -> list[NamedFrame]:
+        """Module and offset of each frame of one stack, innermost first; stacks share most of their frames, so those found are kept.
 
         All but the innermost are return addresses, which point behind the call: a call that never returns can be the last of its image.
         """
-        if not self._bases.size:
-            return Named([""] * frames.size, frames.tolist())
-        asked = frames.copy()
-        asked[1:] -= np.minimum(frames[1:], np.uint64(1))
-        at = np.searchsorted(self._bases, asked, side="right") - 1
-        inside = (at >= 0) & (asked - self._bases[at] < self._sizes[at])
-        offsets = np.where(inside, frames - self._bases[at], frames)
-        return Named([self._names[i] if there else "" for i, there in zip(at.tolist(), inside.tolist(), strict=True)], offsets.tolist())
+        if len(self._known) > _MAX_KNOWN:
+            self._known.clear()
+        known = self._known
+        return [known.get(key) or self._find(key) for key in (*frames[:1], *(-frame for frame in frames[1:]))]
+
+    def _find(self, key: int) -> NamedFrame:
+        frame = abs(key)
+        asked = frame - 1 if key < 0 else frame
+        at = bisect_right(self._bases, asked) - 1
+        is_inside = at >= 0 and asked - self._bases[at] < self._sizes[at]
+        module, offset = (self._names[at], frame - self._bases[at]) if is_inside else ("", frame)
+        found = self._known[key] = NamedFrame(frame, module, offset, f"{module.lower()}+{offset:x}")
+        return found

@@ -37,6 +37,7 @@ _REFERENCES = {"StackWalk": PieceKind.ANY, "StackKeyKernel": PieceKind.KERNEL, "
 _DEFINITIONS = ("StackKeyCreate", "StackKeyDelete", "StackKeyRundown")
 _MAX_WAITING = 500_000
 _ROWS_AT_ONCE = 1 << 14
+_MAX_JOINED = 50_000
 _NEVER, _FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 UNMATCHED_STACKS = ProblemKind(
@@ -266,23 +267,29 @@ class Stacks:
     # ------------------------------------------------------------------------------------------------ rows
 
     def _rows(self) -> Iterator[Rows]:
-        """Each distinct stack once; loops over the distinct numbers (20 µs each)."""
+        """Each distinct stack once; loops over the distinct numbers (6 µs each, 30 for a stack that is new)."""
         stacks: dict[str, int] = {}
         tables: dict[int, FrameTable] = {}
+        joined: dict[tuple[int, ...], tuple[list[int], bool]] = {}  # processes share stacks, above all those of the kernel
         rows: Rows = {"stack": [], "stack_frame": [], "stack_ref": []}
         for (context, *pieces), ref in self._refs.items():
             if context not in tables:
                 tables[context] = self._contexts.table(context, self._processes)
-            frames, is_complete = self._frames(pieces)
+            key = tuple(pieces)
+            if key not in joined:
+                if len(joined) > _MAX_JOINED:
+                    joined.clear()
+                joined[key] = self._frames(pieces)
+            frames, is_complete = joined[key]
             named = tables[context].name(frames)
-            text = "\n".join(f"{module.lower()}+{offset:x}" for module, offset in zip(named.modules, named.offsets, strict=True))
+            text = "\n".join([frame.text for frame in named])
             digest = sha256(f"{text}\n{'' if is_complete else '?'}".encode()).hexdigest()[:HASH_DIGITS]
             if digest not in stacks:
                 n = stacks[digest] = len(stacks)
-                rows["stack"].append((n, digest, int(frames.size), is_complete))
+                rows["stack"].append((n, digest, len(frames), is_complete))
                 rows["stack_frame"] += [
-                    (n, i, signed(address), module or None, signed(offset) if module else None, None)
-                    for i, (address, module, offset) in enumerate(zip(frames.tolist(), named.modules, named.offsets, strict=True))
+                    (n, i, signed(frame.address), frame.module or None, signed(frame.offset) if frame.module else None, None)
+                    for i, frame in enumerate(named)
                 ]
             rows["stack_ref"].append((ref, stacks[digest]))
             if len(rows["stack_frame"]) + len(rows["stack_ref"]) > _ROWS_AT_ONCE:
@@ -290,7 +297,7 @@ class Stacks:
                 rows = {"stack": [], "stack_frame": [], "stack_ref": []}
         yield rows
 
-    def _frames(self, pieces: list[int]) -> tuple[UInt64s, bool]:
+    def _frames(self, pieces: list[int]) -> tuple[list[int], bool]:
         """Kernel frames, then user frames, each innermost first; and whether every piece is known."""
         kernel: list[UInt64s] = []
         user: list[UInt64s] = []
@@ -304,7 +311,7 @@ class Stacks:
             is_kernel = frames >= np.uint64(KERNEL_32 if is_narrow else KERNEL_64)
             kernel.append(frames[is_kernel])
             user.append(frames[~is_kernel])
-        return np.concatenate([*kernel, *user]), is_complete
+        return np.concatenate([*kernel, *user]).tolist(), is_complete
 
 
 def _by_row(rows: list[Int64s], *columns: list[NDArray[np.generic]]) -> tuple[Int64s, list[NDArray[np.generic]]]:
