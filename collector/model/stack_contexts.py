@@ -5,6 +5,7 @@ there tells which were loaded all along.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -50,6 +51,7 @@ class Contexts:
 
     def __init__(self) -> None:
         self._all: list[_Context] = []
+        self._tables: dict[tuple[tuple[int, int, str], ...], FrameTable] = {}
         self._known: dict[tuple[int, int, int, int], int] = {}
         self._changes: dict[int, int] = {}
         """Image events so far, by process id."""
@@ -102,23 +104,25 @@ class Contexts:
         return context
 
     def table(self, context: int, processes: Processes) -> "FrameTable":
-        """The images of a context; after the last window."""
+        """The images of a context, one table for all contexts that have the same; after the last window."""
         own = self._all[context]
         process = own.process if own.process >= 0 else processes.of_pid(own.pid, own.seq, own.ns, "header")
-        modules = [
+        modules = tuple(
             (m.base, m.size, m.file)
             for n in (process, KERNEL)
             for m in processes.modules(n)
             if (m.loaded_seq is None or m.loaded_seq <= own.seq) and (m.unloaded_seq is None or m.unloaded_seq > own.seq)
-        ]
-        return FrameTable(modules)
+        )
+        if modules not in self._tables:
+            self._tables[modules] = FrameTable(modules)
+        return self._tables[modules]
 
 
 class FrameTable:
     """Images that are loaded at one time; names are those of the files."""
 
-    def __init__(self, modules: list[tuple[int, int, str]]) -> None:
-        modules = sorted(modules)
+    def __init__(self, images: Iterable[tuple[int, int, str]]) -> None:
+        modules = sorted(images)
         self._bases = [base for base, _, _ in modules]
         self._sizes = [size for _, size, _ in modules]
         self._names = [file.replace("/", "\\").rsplit("\\", 1)[-1] for _, _, file in modules]

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -118,9 +119,11 @@ def collect_file(
         Source.open(file) as source,
         tqdm(total=source.size, unit="B", unit_scale=True, desc=source.name, leave=False, disable=None) as bar,
     ):
+        began = time.monotonic()
 
         def show(progress: "Progress") -> None:
-            bar.set_postfix_str(progress.stage, refresh=False)
+            rate = progress.records / max(time.monotonic() - began, 0.001)
+            bar.set_postfix_str(f"{progress.stage}, {progress.records:,} events, {rate:,.0f}/s", refresh=False)
             bar.update(progress.bytes_done - bar.n)
 
         report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols, limits=limits)
