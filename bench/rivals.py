@@ -14,6 +14,8 @@ __all__ = ["RIVALS", "rival_rates"]
 
 RIVALS = {"dissect.etl": "dissect.etl==3.14", "etl-parser": "etl-parser==1.0.1"}
 _SECONDS = 6.0
+_RUNS = 2
+"""The better one counts, as it does for our own reading."""
 
 # Each rival only iterates over the records, for some seconds at most; what it does with a payload is left out. The scripts run in the
 # rivals' environment, which has nothing of this project.
@@ -60,7 +62,8 @@ def rival_rates(file: Path, folder: Path) -> dict[str, dict[str, object] | str]:
             python = _environment(folder / "rivals", requirement)
             script = folder / "rivals" / f"{name}.py"
             script.write_text(_SCRIPTS[name])
-            found[name] = run(str(file), str(_SECONDS), python=str(python), script=str(script))
+            runs = [run(str(file), str(_SECONDS / _RUNS), python=str(python), script=str(script)) for _ in range(_RUNS)]
+            found[name] = max(runs, key=lambda each: float(str(each["events"])) / float(str(each["cpu"])))
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             found[name] = f"left out: {error}"
     return found

@@ -48,7 +48,7 @@ def collect(file: str, folder: str, how: str = "") -> dict[str, object]:
 
 
 def decode(file: str) -> dict[str, object]:
-    """Walk, order and decode alone: all known events into columns, which are then dropped."""
+    """Walk, order and decode alone: all known events into columns, with process and thread of all records, which are then dropped."""
     from collector.decoder import Decoder
     from collector.readers import reader_for
     from collector.source import Source
@@ -60,6 +60,7 @@ def decode(file: str) -> dict[str, object]:
         events = known = 0
         for raw in reader.windows():
             batch = decoder.decode(raw, clock)
+            assert raw.pid.size == raw.tid.size  # columns of headers are filled when they are asked for
             events += len(raw)
             known += sum(len(columns) for columns in batch.events.values())
     return {"events": events, "known": known, "seconds": time.perf_counter() - begin, "cpu": time.process_time() - used}

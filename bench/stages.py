@@ -26,6 +26,7 @@ __all__ = ["STAGES", "Stopwatch"]
 # Methods are wrapped from outside, so that the collector itself carries no clocks.
 _METHODS: tuple[tuple[type, str, str], ...] = (
     (Source, "read_at", "read"),
+    (Source, "read_into", "read"),
     (EtlReader, "__init__", "walk"),
     (BufferLoader, "load", "walk"),
     (EtlReader, "_window", "order"),

@@ -95,7 +95,7 @@ class Decoder:
             damaged=damaged,
             newer=_sorted(out.newer),
             known=known,
-            described=np.setdiff1d(described, damaged, assume_unique=True),
+            described=np.setdiff1d(described, damaged, assume_unique=True) if described.size else described,
         )
 
     # ------------------------------------------------------------------------------------------------ which event

@@ -158,7 +158,7 @@ def _take_list(cursor: Cursor, what: Field, counts: Int64s, width: int) -> None:
 def _padded(cursor: Cursor, starts: Int64s, lengths: Int64s, width: int) -> UInt8s:
     """The bytes at each start, zero padded to `width`; uint8, shape (n, width)."""
     column = np.zeros((starts.size, width), dtype=np.uint8)
-    for length in np.unique(lengths).tolist():
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
         if length:
             rows = np.flatnonzero(lengths == length)
             column[rows, :length] = gather(cursor.data, starts[rows], length).view(np.uint8).reshape(rows.size, length)

@@ -170,7 +170,7 @@ class BufferLoader:
                 ticks = self._filled(ticks, is_timed, edges, numbers)
         falls = np.flatnonzero(ticks[1:] < ticks[:-1]) + 1
         if falls.size:
-            falls = falls[~np.isin(falls, edges)]
+            falls = falls[edges[np.searchsorted(edges, falls, "right") - 1] != falls]  # between two buffers time may go back
         if falls.size:
             is_sorted[np.searchsorted(edges, falls, "right") - 1] = False
             place = self._first_place(falls, edges, numbers, turn)

@@ -94,7 +94,7 @@ def order_buffers(index: BufferIndex, *, low: int, high: int, fallback: int) -> 
     following = np.empty(n, np.int64)
     following[by_rank] = np.where(np.append(is_first[1:], True), END_OF_TIME, np.append(start[1:], 0))
     loading = np.lexsort((rank, in_file_order))
-    return BufferOrder(in_file_order, rank, loading, following, np.union1d(faults, _repeated(index)))
+    return BufferOrder(in_file_order, rank, loading, following, np.unique(np.append(faults, _repeated(index)), return_index=True)[0])
 
 
 def _contradictions(start: Int64s, cpu: Int64s, by_rank: Int64s) -> Int64s:
