@@ -8,7 +8,7 @@ from fastapi import Depends, Path, Request
 from sqlalchemy import Connection
 
 from app import clockface
-from app.errors import BadRequest, NotFound, StillCollecting
+from app.errors import BadRequest, Choice, NotFound, OtherName, SeveralFit, StillCollecting
 from app.filters import BadFilter, parse_time
 from app.page import Crumb, TraceHead
 from app.queries import catalog, trace
@@ -16,6 +16,10 @@ from app.urls import Urls
 from collector.store.engine import TraceFolder
 
 __all__ = ["Catalog", "OpenTrace", "ReadTrace", "TraceKey", "open_catalog", "open_trace"]
+
+KEY_DIGITS = 12
+LEAST_DIGITS = 6
+"""Digits of a key that stand for it where no other trace begins with them."""
 
 TraceKey = Annotated[str, Path(description="First 12 hex digits of the SHA-256 of the trace's bytes.", max_length=64)]
 
@@ -35,17 +39,16 @@ class OpenTrace:
 
 
 def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
-    """The trace of the URL. Raises NotFound, StillCollecting, BadFilter; StoreError when its file cannot be read."""
+    """The trace of the URL.
+
+    Raises NotFound, StillCollecting, BadFilter; OtherName, SeveralFit where the key is that of a part of the trace, or shortened;
+    StoreError when its file cannot be read.
+    """
     folder: TraceFolder = request.app.state.folder
     urls: Urls = request.app.state.urls
     key = trace_key.lower()
-    if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
-        _explain_absence(folder, urls, key)
-    if not folder.has_trace(key):
-        parts = [found for found in folder.trace_keys() if found.startswith(f"{key}-")]  # a part of the trace, where the whole is absent
-        if not parts:
-            _explain_absence(folder, urls, key)
-        key = parts[0]
+    if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key) or not folder.has_trace(key):
+        _explain_absence(request, key)
     with folder.trace(key).connect() as db:
         from_ns, to_ns = _time(request, "from"), _time(request, "to")  # on every page of a trace: the losses are those of the range
         if from_ns is not None and to_ns is not None and from_ns > to_ns:
@@ -75,20 +78,49 @@ ReadTrace = Annotated[OpenTrace, Depends(open_trace)]
 Catalog = Annotated[Connection | None, Depends(open_catalog)]
 
 
-def _explain_absence(folder: TraceFolder, urls: Urls, key: str) -> None:
-    """Say why a trace cannot be read. Raises StillCollecting or NotFound, with the traces whose keys are alike."""
+def _explain_absence(request: Request, key: str) -> None:
+    """Say why a trace cannot be read. Raises StillCollecting, NotFound; OtherName, SeveralFit for the first digits of keys."""
+    folder: TraceFolder = request.app.state.folder
+    urls: Urls = request.app.state.urls
     entries = []
     if folder.has_catalog():
         with folder.catalog().connect() as db:
             entries = catalog.entries(db)
     if any(entry.key == key for entry in entries):
         raise StillCollecting(key)
-    alike = [entry for entry in entries if entry.key.startswith(key[:6])] or entries[:3]
-    ways = tuple(Crumb(f"{entry.name} ({entry.key})", urls("overview", trace_key=entry.key)) for entry in alike)
+    names = dict.fromkeys(folder.trace_keys(), "") | {entry.key: entry.label or entry.name for entry in entries}
+    if len(key) >= LEAST_DIGITS and _is_hex(key):
+        meant = sorted(one for one in names if one.startswith(key))  # also a part of the trace, where the whole is absent
+        if len(meant) == 1:
+            raise OtherName({"trace_key": meant[0]})
+        if meant:
+            choices = tuple(Choice(f"{names[one] or 'trace'} ({one})", {"trace_key": one}) for one in meant)
+            raise SeveralFit(f"The keys of {len(meant)} traces begin with {key}.", choices)
+    near = [one for one in names if one[:LEAST_DIGITS] == key[:LEAST_DIGITS]] or list(names)[:3]
+    ways = tuple(Crumb(f"{names[one] or 'trace'} ({one})", urls("overview", trace_key=one)) for one in near)
+    if len(key) < KEY_DIGITS or not _is_hex(key[:KEY_DIGITS]):
+        raise NotFound(
+            f"No trace of this database has the key {key}. A key has {KEY_DIGITS} hex digits, the first of the SHA-256 of the file's "
+            f"bytes; {LEAST_DIGITS} of them do where only one trace begins with them.",
+            ways=ways,
+        )
     raise NotFound(
-        f"Trace {key} is not in this database. The same file has the same key everywhere: collect it here, and this link works.",
+        f"Trace {key} is not in this database. The key is made of the file's content and is the same everywhere: get the .etl file from "
+        f"whoever sent the link, collect it here, and this link works. It asks for {_view_of(request)}.",
         ways=ways,
     )
+
+
+def _is_hex(text: str) -> bool:
+    return all(c in "0123456789abcdef" for c in text)
+
+
+def _view_of(request: Request) -> str:
+    """What a link asks for, in words: the name of its page, and the object and the state that it names."""
+    route = request.scope["route"]
+    named = [value for name, value in request.path_params.items() if name != "trace_key"]
+    query = [f"{key}={value}" for key, value in request.query_params.multi_items() if key not in ("format", "token")]
+    return f"the page “{route.summary}”" + (f" of {' '.join(named)}" if named else "") + (f" with {', '.join(query)}" if query else "")
 
 
 def _time(request: Request, key: str) -> int | None:

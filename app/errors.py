@@ -1,7 +1,7 @@
 """What goes wrong in a request, and the page that says so: what happened, why, and the way out."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fastapi import FastAPI
@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from app.filters import BadFilter
 from app.links import BadLink
@@ -18,7 +18,7 @@ from app.paging import BadPosition
 from app.safety import HEADERS
 from collector.errors import StoreError, StoreLocked, StoreSlow
 
-__all__ = ["BadRequest", "ErrorPage", "NotFound", "StillCollecting", "install"]
+__all__ = ["BadRequest", "Choice", "ErrorPage", "NotFound", "OtherName", "SeveralFit", "StillCollecting", "install"]
 
 _log = logging.getLogger("sockscope")
 
@@ -33,6 +33,31 @@ class NotFound(Exception):
     def __init__(self, message: str, *, ways: tuple[Crumb, ...] = ()) -> None:
         super().__init__(message)
         self.ways = ways
+
+
+class OtherName(Exception):
+    """The object has another name in links: `parts` of the path that stand for those of the request."""
+
+    def __init__(self, parts: Mapping[str, str]) -> None:
+        super().__init__(", ".join(parts.values()))
+        self.parts = parts
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One thing that a link can mean: parts of the path and of the query that would say so."""
+
+    text: str
+    parts: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+class SeveralFit(Exception):
+    """A link that means several things; `ways` lead to all of them."""
+
+    def __init__(self, message: str, choices: tuple[Choice, ...], *, ways: tuple[Crumb, ...] = ()) -> None:
+        super().__init__(message)
+        self.choices, self.ways = choices, ways
 
 
 class StillCollecting(Exception):
@@ -78,6 +103,16 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
         assert isinstance(error, NotFound)
         return answer(request, 404, "Not found", str(error), ways=error.ways)
 
+    def other_name(request: Request, error: Exception) -> Response:
+        assert isinstance(error, OtherName)
+        return RedirectResponse(request.app.state.urls.same_page(request, error.parts), 307)
+
+    def several(request: Request, error: Exception) -> Response:
+        assert isinstance(error, SeveralFit)
+        urls = request.app.state.urls
+        ways = tuple(Crumb(one.text, urls.same_page(request, one.parts, one.query)) for one in error.choices)
+        return answer(request, 300, "Which one?", str(error), ways=ways + error.ways)
+
     def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 404:
@@ -119,6 +154,8 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
     for kind in (BadFilter, BadLink, BadPosition, BadRequest, RequestValidationError):
         app.add_exception_handler(kind, bad)
     app.add_exception_handler(NotFound, not_found)
+    app.add_exception_handler(OtherName, other_name)
+    app.add_exception_handler(SeveralFit, several)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(StoreSlow, slow)
     app.add_exception_handler(StoreLocked, locked)

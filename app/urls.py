@@ -41,6 +41,13 @@ class Urls:
         path = self.base_path + request.url.path
         return with_query(path, _clock_of(path, self.base_path))
 
+    def same_page(self, request: Request, parts: Mapping[str, str], query: Mapping[str, str] | None = None) -> str:
+        """The path of the page that a request asks for, with other parts in its path and its query."""
+        changed = query or {}
+        path = self(request.scope["route"].name, **{**request.path_params, **parts}).partition("?")[0]  # the clock is in the query
+        given = [(key, value) for key, value in request.query_params.multi_items() if key not in changed] + list(changed.items())
+        return f"{path}?{urlencode(given, safe=_PLAIN)}" if given else path
+
     def static(self, name: str) -> str:
         """The path of a static file, with its version."""
         version = static_version(name)

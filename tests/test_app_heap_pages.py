@@ -157,11 +157,13 @@ def test_one_heap_shows_its_blocks_beside_what_the_allocator_reports(import_trac
     imported = import_trace(trace)
     process = imported.one("select process from v_heaps")
     with served(imported.folder) as client:
-        path = f"/t/{imported.report.key}/heap/{process}/0x1a0000"
+        bare = client.get(f"/t/{imported.report.key}/heap/{process}/0x1a0000")
+        path = bare.headers["location"]
         page = as_json(client, path)
         words = text_of(client.get(path).text)
         figure = client.get(f"{path}/timeline").json()["figure"]
 
+    assert (bare.status_code, "0x1a0000@" in path) == (307, True)
     assert page["heap"]["flags"] == "0x2: growable"
     assert (page["live_bytes"], page["heap"]["committed"]) == (544, 8192)
     assert "Blocks known to this trace fill 6 % of what is committed." in words

@@ -156,9 +156,9 @@ def test_a_part_answers_links_to_the_whole_and_says_that_it_is_one(collected: Co
             (pid,),
         ).first() or (0, 0)
     with served(folder) as client:
-        page = client.get(f"/t/{collected.whole.key}/sockets/0x{endpoint & (1 << 64) - 1:x}@{ns}")
+        page = client.get(f"/t/{collected.whole.key}/sockets/0x{endpoint & (1 << 64) - 1:x}@{ns}", follow_redirects=True)
         trust = client.get(f"/t/{part.key}/trust")
-    assert page.status_code == 200
+    assert (page.status_code, page.url.path.startswith(f"/t/{part.key}/sockets/")) == (200, True)
     assert f"Only a part of this trace was stored: process {pid}." in trust.text
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "is_allocator",
     "module_file",
     "stack_users",
+    "stacks_beginning_with",
 ]
 
 _stack = TRACE.tables["stack"]
@@ -230,6 +231,18 @@ def frames(db: Connection, stack_hash: str) -> tuple[int, bool, list[FrameRow]] 
             for row in rows
         ],
     )
+
+
+def stacks_beginning_with(db: Connection, text: str, *, limit: int) -> list[tuple[str, str]]:
+    """Hashes that begin with some hex digits, and the innermost callers of each; `text` is lower case."""
+    rows = db.execute(
+        select(_stack.c.n, _stack.c.hash)
+        .where(_stack.c.trace_id == 1, _stack.c.hash >= text, _stack.c.hash < text + "g")
+        .order_by(_stack.c.hash)
+        .limit(limit)
+    ).all()
+    callers = callers_of(db, [row.n for row in rows])
+    return [(row.hash, callers.get(row.n, "")) for row in rows]
 
 
 def stack_users(db: Connection, stack_n: int) -> list[HeldRow]:

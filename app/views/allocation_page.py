@@ -16,6 +16,7 @@ from app.queries import allocation_page as queries
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.views.heap_subject import found_process
+from app.views.lives import choose_allocation
 
 __all__ = ["AllocationPage", "router"]
 
@@ -66,6 +67,7 @@ def allocation(request: Request, trace: ReadTrace, process: str, heap: str, addr
     """One allocation, `0xHEAP:0xADDRESS@NS` under its process: any time in its life names it."""
     n, row = found_process(trace, process)
     link = parse_allocation(f"{heap}:{address}")
+    choose_allocation(trace, n, row.process, link)
     whole = queries.find_allocation(trace.db, n, link)
     if whole is None:
         near = queries.nearest_allocations(trace.db, n, link)

@@ -14,6 +14,7 @@ from app.queries import heap_pages as queries
 from app.queries.heap_timeline import HeapScope
 from app.queries.processes import ProcessRow, find_process, nearest_processes
 from app.urls import with_query
+from app.views.lives import choose_heap, choose_process
 
 __all__ = ["HeapChoice", "HeapForm", "HeapSubject", "asked_subject", "found_heap", "found_process"]
 
@@ -61,7 +62,7 @@ def asked_subject(request: Request, trace: OpenTrace, process: str) -> HeapSubje
     """The process of a link, narrowed to the `heap` of the query string. Raises NotFound with what is near, BadLink."""
     n, row = found_process(trace, process)
     text = request.query_params.get("heap", "").strip()
-    heap = found_heap(trace, n, row, text) if text else None
+    heap = found_heap(trace, n, row, text, in_query=True) if text else None
     process_path = trace.urls("heap_process", trace_key=trace.key, process=row.process)
     crumbs = [Crumb("heap", trace.urls("heap", trace_key=trace.key)), Crumb(row.name, process_path)]
     narrowed, path = {"process": row.process}, process_path
@@ -87,8 +88,9 @@ def asked_subject(request: Request, trace: OpenTrace, process: str) -> HeapSubje
 
 
 def found_process(trace: OpenTrace, text: str) -> tuple[int, ProcessRow]:
-    """The process of a link, with its number. Raises NotFound with the nearest."""
+    """The process of a link, with its number. Raises NotFound with the nearest; OtherName, SeveralFit for a link without a time."""
     link = parse_process(text)
+    choose_process(trace, link)
     found = find_process(trace.db, link)
     if found is None:
         near = nearest_processes(trace.db, link)
@@ -100,9 +102,11 @@ def found_process(trace: OpenTrace, text: str) -> tuple[int, ProcessRow]:
     return found
 
 
-def found_heap(trace: OpenTrace, process_n: int, process: ProcessRow, text: str) -> queries.HeapRow:
-    """The heap of a link below its process. Raises NotFound, BadLink."""
-    found = queries.find_heap(trace.db, process_n, process.process, parse_heap(text))
+def found_heap(trace: OpenTrace, process_n: int, process: ProcessRow, text: str, *, in_query: bool = False) -> queries.HeapRow:
+    """The heap of a link below its process. Raises NotFound, BadLink; OtherName, SeveralFit for a link without a time."""
+    link = parse_heap(text)
+    choose_heap(trace, process_n, process.process, link, in_query=in_query)
+    found = queries.find_heap(trace.db, process_n, process.process, link)
     if found is None:
         way = Crumb(f"the heaps of {process.name}", trace.urls("heap_process", trace_key=trace.key, process=process.process))
         raise NotFound(f"Process {process.name} has no heap {text} in this trace.", ways=(way,))

@@ -10,14 +10,13 @@ from app.charts.figure import Figure
 from app.charts.memory import Area, Cut, memory_figure
 from app.deps import OpenTrace, ReadTrace
 from app.errors import NotFound
-from app.links import parse_operation, parse_socket
 from app.page import Crumb, Page
 from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.frees import FreeRow, frees_of
-from app.queries.operations import OperationWhole, find_operation
+from app.queries.operations import OperationWhole
 from app.queries.overlaps import OverlapRow, overlaps_of
-from app.queries.who import socket_number
 from app.render import render
+from app.views.found_operation import found_operation
 
 __all__ = ["ConflictPage", "OverlapPage", "router"]
 
@@ -73,7 +72,7 @@ class ConflictPage(Page):
 )
 def overlap(request: Request, trace: ReadTrace, first_socket: str, first: str, second_socket: str, second: str) -> Response:
     """Two operations, each `KIND:0xBUFFER@NS` under its socket `0xENDPOINT@NS`, the one posted first before the other."""
-    one, other = _found(trace, first_socket, first), _found(trace, second_socket, second)
+    one, other = found_operation(trace, first_socket, first), found_operation(trace, second_socket, second)
     rows = overlaps_of(trace.db, one.n, limit=MAX_OVERLAPS)
     shared = [row for row in rows if row.second == other.row.operation and row.second_socket == other.row.socket]
     if not shared:
@@ -123,7 +122,7 @@ def overlap(request: Request, trace: ReadTrace, first_socket: str, first: str, s
 )
 def in_flight_free(request: Request, trace: ReadTrace, socket: str, operation: str) -> Response:
     """One operation, `KIND:0xBUFFER@NS` under its socket, and what happened to the memory that it was using."""
-    whole = _found(trace, socket, operation)
+    whole = found_operation(trace, socket, operation)
     conflicts = frees_of(trace.db, whole.n)
     if not conflicts:
         way = Crumb("all such conflicts of this trace", trace.urls("in_flight_frees", trace_key=trace.key))
@@ -146,14 +145,6 @@ def in_flight_free(request: Request, trace: ReadTrace, socket: str, operation: s
         chart_words="The operation's buffer and the heap blocks at its addresses, from their start to their end.",
     )
     return render(request, "in_flight_free.html", page)
-
-
-def _found(trace: OpenTrace, socket: str, operation: str) -> OperationWhole:
-    found = find_operation(trace.db, socket_number(parse_socket(socket)), parse_operation(operation))
-    if found is None:
-        way = Crumb("its socket", trace.urls.below(trace.key, f"sockets/{socket}"))
-        raise NotFound(f"Socket {socket} has no operation {operation} in this trace.", ways=(way,))
-    return found
 
 
 def _block(trace: OpenTrace, n: int | None) -> AllocationRow | None:

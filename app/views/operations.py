@@ -6,18 +6,16 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from app.deps import ReadTrace
-from app.errors import NotFound
 from app.format import bytes_text, duration, time
-from app.links import parse_operation, parse_socket
 from app.listing import Column
 from app.notes import notes_part
 from app.page import Crumb, Page
 from app.queries import operations as queries
 from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.overlaps import OverlapRow, overlaps_of
-from app.queries.who import socket_number
 from app.render import render
 from app.urls import with_query
+from app.views.found_operation import found_operation
 from app.views.lists import asked_of, list_page, parameters
 
 __all__ = ["COLUMNS", "OperationPage", "router"]
@@ -104,10 +102,7 @@ def operations(request: Request, trace: ReadTrace) -> Response:
 @router.get("/t/{trace_key}/sockets/{socket}/{operation}", name="operation", summary="One operation", response_class=HTMLResponse)
 def operation(request: Request, trace: ReadTrace, socket: str, operation: str) -> Response:
     """One operation of a socket: `KIND:0xBUFFER@NS`, where NS is its post, or its completion when the post is unknown."""
-    found = queries.find_operation(trace.db, socket_number(parse_socket(socket)), parse_operation(operation))
-    if found is None:
-        way = Crumb("its socket", trace.urls.below(trace.key, f"sockets/{socket}"))
-        raise NotFound(f"Socket {socket} has no operation {operation} in this trace.", ways=(way,))
+    found = found_operation(trace, socket, operation)
     row = found.row
     link = f"sockets/{row.socket}/{row.operation}"
     block = allocation_rows(trace.db, allocation.c.n == found.allocation_n, limit=1) if found.allocation_n is not None else []

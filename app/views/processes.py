@@ -23,6 +23,7 @@ from app.queries.activity import activity
 from app.render import render
 from app.views import sockets as socket_views
 from app.views.lists import asked_of, list_page, parameters
+from app.views.lives import choose_process
 from app.views.ranges import taints, whole_trace
 
 __all__ = ["COLUMNS", "ProcessPage", "router"]
@@ -107,7 +108,9 @@ def processes(request: Request, trace: ReadTrace) -> Response:
 @router.get("/t/{trace_key}/processes/{process}", name="process", summary="One process", response_class=HTMLResponse)
 def process(request: Request, trace: ReadTrace, process: str) -> Response:
     """One process: `PID@NS`, the instance that lived at that time, or `0xEPROCESS@NS` while its id is unknown."""
-    found = queries.find_process(trace.db, parse_process(process))
+    link = parse_process(process)
+    choose_process(trace, link)
+    found = queries.find_process(trace.db, link)
     if found is None:
         raise _unknown(trace, process)
     n, row = found

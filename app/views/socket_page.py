@@ -26,6 +26,7 @@ from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, so
 from app.queries.socket_timeline import operation_numbers, timeline
 from app.render import render
 from app.urls import with_query
+from app.views.lives import choose_socket
 from app.views.ranges import RangePart, asked_range, range_part, taints
 
 __all__ = ["EventsPart", "SocketPage", "router"]
@@ -192,6 +193,7 @@ def _path(trace: OpenTrace, link: str) -> str:
 
 def _found(trace: OpenTrace, text: str) -> SocketHead:
     link = parse_socket(text)
+    choose_socket(trace, link)
     head = find_socket(trace.db, link)
     if head is None:
         near = nearest_sockets(trace.db, link)

@@ -5,20 +5,26 @@ from dataclasses import dataclass, field
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from app.deps import ReadTrace
-from app.errors import NotFound
-from app.format import plural
+from app.deps import OpenTrace, ReadTrace
+from app.errors import Choice, NotFound, OtherName, SeveralFit
+from app.format import bytes_text, plural
 from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
+from app.paging import ask
 from app.queries import stacks as queries
 from app.queries.stack_uses import stack_uses
 from app.render import render
 from app.views.grouped import grouped_listing, grouped_sentence
 from app.views.lists import ListPage, asked_of, parameters, why_empty
+from collector.errors import StoreSlow
 
 __all__ = ["HELD_COLUMNS", "StackPage", "router"]
 
 router = APIRouter()
+
+LEAST_DIGITS = 6
+ALIKE_SHOWN = 20
+NEAR_SHOWN = 4
 
 HELD_COLUMNS = (
     Column("callers", "Innermost callers", "callers", keeps=True, term="stack"),
@@ -101,9 +107,10 @@ def stacks(request: Request, trace: ReadTrace) -> Response:
 @router.get("/t/{trace_key}/stacks/{stack}", name="stack", summary="One call stack", response_class=HTMLResponse)
 def stack(request: Request, trace: ReadTrace, stack: str) -> Response:
     """The frames of a stack, by its hash, what it allocated, and what else it did."""
-    found = queries.frames(trace.db, stack.lower())
+    stack = stack.lower()
+    found = queries.frames(trace.db, stack)
     if found is None:
-        raise NotFound(f"No stack {stack} is in this trace.", ways=(Crumb("all stacks", trace.urls("stacks", trace_key=trace.key)),))
+        raise _absent(trace, stack)
     number, is_complete, frames = found
     path = trace.urls("stack", trace_key=trace.key, stack=stack)
     users, uses = queries.stack_users(trace.db, number), stack_uses(trace.db, number)
@@ -127,3 +134,35 @@ def stack(request: Request, trace: ReadTrace, stack: str) -> Response:
         ways=tuple(ways),
     )
     return render(request, "stack.html", page)
+
+
+def _absent(trace: OpenTrace, text: str) -> Exception:
+    """What a stack's link leads to that has only the first digits of a hash, or one that this copy of the trace does not have."""
+    everything = Crumb("all stacks", trace.urls("stacks", trace_key=trace.key))
+    if len(text) >= LEAST_DIGITS and all(c in "0123456789abcdef" for c in text):
+        alike = queries.stacks_beginning_with(trace.db, text, limit=ALIKE_SHOWN)
+        if len(alike) == 1:
+            return OtherName({"stack": alike[0][0]})
+        if alike:
+            choices = tuple(Choice(_stack_words(stack, callers), {"stack": stack}) for stack, callers in alike)
+            return SeveralFit(f"Several stacks begin with {text}.", choices, ways=(everything,))
+    asked = ask({"limit": str(NEAR_SHOWN)}, queries.FILTERS, queries.SORTS)
+    try:
+        largest, _ = queries.held_by_stack(trace.db, asked)
+    except StoreSlow:
+        largest = []
+    ways = tuple(Crumb(_stack_words(row.stack, row.callers, row.held_bytes), _path(trace, row.stack)) for row in largest)
+    return NotFound(
+        f"No stack {text} is in this trace: its frames are other ones here, or nothing with this stack was stored."
+        + (" Those that hold the most memory:" if ways else ""),
+        ways=(*ways, everything),
+    )
+
+
+def _path(trace: OpenTrace, stack: str) -> str:
+    return trace.urls("stack", trace_key=trace.key, stack=stack)
+
+
+def _stack_words(stack: str, callers: str, held_bytes: int | None = None) -> str:
+    held = f" holds {bytes_text(held_bytes)}" if held_bytes is not None else ""
+    return f"{stack[:12]}{held}: {callers or 'no frames known'}"
