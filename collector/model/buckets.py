@@ -70,10 +70,11 @@ def finest(scope: Int64s, t_ns: Int64s, order: Int64s, sums: Int64s, deltas: Int
         deltas: int64, shape (n, g); what each change adds to the gauges.
         carried: int64, shape (more than the highest scope, g); levels before these changes, brought up to date in place.
     """
-    is_ordered = bool((order[1:] >= order[:-1]).all())  # then equal scopes need only stay in their order, which is cheaper
-    by_scope = np.argsort(scope, kind="stable") if is_ordered else np.lexsort((order, scope))
-    scope, t_ns, order = scope[by_scope], t_ns[by_scope], order[by_scope]
-    sums, deltas = sums[by_scope], deltas[by_scope]
+    if scope.size and not ((scope[0] == scope).all() and (order[1:] >= order[:-1]).all()):
+        is_ordered = bool((order[1:] >= order[:-1]).all())  # then equal scopes need only stay in their order, which is cheaper
+        by_scope = np.argsort(scope, kind="stable") if is_ordered else np.lexsort((order, scope))
+        scope, t_ns, order = scope[by_scope], t_ns[by_scope], order[by_scope]
+        sums, deltas = sums[by_scope], deltas[by_scope]
     if not scope.size:
         return Buckets(scope, t_ns, sums, deltas, deltas, deltas, deltas)
     first_of_scope = np.flatnonzero(np.diff(scope, prepend=scope[0] - 1))
@@ -88,16 +89,18 @@ def finest(scope: Int64s, t_ns: Int64s, order: Int64s, sums: Int64s, deltas: Int
     first_of_step = np.flatnonzero(np.diff(step_of, prepend=-1))
     after = levels[is_step_end]
     before = levels[first_of_step] - deltas[first_of_step]
-    return _merged(
-        Buckets(
-            scope[is_step_end],
-            t_ns[is_step_end] >> np.int64(LEVELS[0]),
-            np.add.reduceat(sums, first_of_step, axis=0),
-            before,
-            after,
-            np.minimum(before, after),
-            np.maximum(before, after),
-        )
+    buckets, scopes = t_ns[is_step_end] >> np.int64(LEVELS[0]), scope[is_step_end]
+    is_first = np.append(True, (np.diff(scopes) != 0) | (np.diff(buckets) != 0))
+    first = np.flatnonzero(is_first)
+    last = np.append(first[1:], scopes.size) - 1
+    return Buckets(
+        scopes[first],
+        buckets[first],
+        np.add.reduceat(sums, first_of_step[first], axis=0),
+        before[first],
+        after[last],
+        np.minimum.reduceat(np.minimum(before, after), first, axis=0),
+        np.maximum.reduceat(np.maximum(before, after), first, axis=0),
     )
 
 

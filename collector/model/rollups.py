@@ -101,7 +101,7 @@ class SocketRollups:
                 "socket": np.where(has_many[sockets], sockets, -1),
             }
             for scope, cascade in cascades.items():
-                mine = np.flatnonzero(numbers[scope] >= 0)
+                mine = np.flatnonzero(numbers[scope] >= 0) if scope != "trace" else slice(None)
                 fine = finest(numbers[scope][mine], times[mine], times[mine], sums[mine], deltas[mine], carried[scope])
                 yield from _rows(scope, cascade.advance(fine, until))
         for scope, cascade in cascades.items():
