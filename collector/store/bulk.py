@@ -20,7 +20,8 @@ PRAGMAS = ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"
 
 ROWS_AT_ONCE = 50
 """Rows of a statement; more gain nothing and take longer to prepare."""
-_CELLS_AT_ONCE = 400_000
+_CELLS_AT_ONCE = 40_000
+_TUPLES_AT_ONCE = 1000  # what the processor's cache holds: turning rows into columns touches all of them
 _STATEMENTS = 256
 _STANDS_FOR_NULL = (-(1 << 63) + 11, -(1 << 62) - 13, -(1 << 61) - 17)
 
@@ -97,6 +98,9 @@ def _columns(lines: Iterable[Row | Block], width: int, table: str) -> Iterator[t
             yield [_of_block(column, null, line.count) for column, null in zip(line.columns, line.nulls, strict=True)], line.count
         else:
             tuples.append(line)
+            if len(tuples) == _TUPLES_AT_ONCE:
+                yield _of_tuples(tuples, width, table), len(tuples)
+                tuples = []
     if tuples:
         yield _of_tuples(tuples, width, table), len(tuples)
 
