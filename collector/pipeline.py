@@ -220,6 +220,7 @@ class _Import:
             self.writer.write(self.kept.advance(batch))
             for model in self.models():
                 self.store(model.advance(batch))
+                self.stop_if_asked()  # a window of many records takes a second
             self.tell("reading")
         for rows in self.endings():
             self.store(rows)
@@ -329,10 +330,14 @@ class _Import:
         nouns = {"processes": "process", "sockets": "socket", "operations": "operation", "allocations": "allocation"}
         return {"records": self.records} | {column: counts[table] for column, table in nouns.items()}
 
-    def tell(self, stage: str) -> None:
-        """Report progress, to the caller every time and to the catalog once a second. Raises CollectCancelled."""
+    def stop_if_asked(self) -> None:
+        """Raises CollectCancelled."""
         if self.should_cancel():
             raise CollectCancelled("Cancelled. Nothing was stored.")
+
+    def tell(self, stage: str) -> None:
+        """Report progress, to the caller every time and to the catalog once a second. Raises CollectCancelled."""
+        self.stop_if_asked()
         reader = self.reader
         self.on_progress(Progress(stage, reader.bytes_done, reader.bytes_total, self.records))
         if time.monotonic() - self._noted >= _SECONDS_BETWEEN_NOTES:
