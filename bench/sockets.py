@@ -18,6 +18,7 @@ from collector.clock import Clock, ClockKind
 from collector.events import SCHEMAS
 from collector.losses import Losses
 from collector.model.processes import Processes
+from collector.model.rows import count_of
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
 from collector.raw import HeaderKind, RawEvents, TraceHeader
@@ -232,10 +233,10 @@ def measure(traffic: Traffic) -> tuple[float, int]:
     for batch in traffic.windows():
         processes.advance(batch)
         begin = time.process_time()
-        rows += sum(map(len, model.advance(batch).values()))
+        rows += sum(map(count_of, model.advance(batch).values()))
         spent += time.process_time() - begin
     begin = time.process_time()
-    rows += sum(map(len, model.finish().values()))
+    rows += sum(map(count_of, model.finish().values()))
     return spent + time.process_time() - begin, rows
 
 

@@ -8,8 +8,9 @@ from collector.errors import Problem
 from collector.etlwriter.events import schema_of
 from collector.losses import Losses
 from collector.model.endpoints import KEPT
+from collector.model.plain_window import PLAIN_FROM
 from collector.model.processes import Processes
-from collector.model.rows import Rows, unfolded
+from collector.model.rows import Block, Rows, unfolded
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
 from collector.raw import HeaderKind, TraceHeader
@@ -32,6 +33,8 @@ class Model:
             table: sorted((dict(zip(ROW_COLUMNS[table], row, strict=True)) for row in unfolded(found)), key=lambda r: list(r.values())[:2])
             for table, found in rows.items()
         }
+        self.in_blocks = {table: sum(len(line) for line in found if isinstance(line, Block)) for table, found in rows.items()}
+        """How many rows came as blocks of columns."""
         texts = {row["n"]: row["text"] for row in self.tables.get("address", ())}
         for row in self.table("operation"):
             for column, words in _WORDS.items():
@@ -71,12 +74,14 @@ def model(
     losses: Losses | None = None,
     pointer_size: int = 8,
     kept: int = KEPT,
+    plain_from: int | None = PLAIN_FROM,
 ) -> Model:
     """Run the model over events in time order; equal times keep the order given.
 
     Args:
         on_cpu: processor of each event, all on processor 0 when left out; of equal times the lower processor comes first.
         kept: sockets that are over and stay out of the archive.
+        plain_from: records of a window from which on plain ones go through arrays, None for never.
         cuts: numbers of records before which a new window begins.
     """
     listed = [event for item in events for event in ([item] if isinstance(item, Event) else item)]
@@ -86,7 +91,7 @@ def model(
     header = TraceHeader(CLOCK, pointer_size, 4, "10.0", 19045, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "", "", "", False, False, False, True)
     decoder, processes = Decoder(header=header), Processes(CLOCK)
     stacks = Stacks(processes, CLOCK)
-    sockets = Sockets(processes, stacks, CLOCK, losses or Losses(), header, kept=kept)
+    sockets = Sockets(processes, stacks, CLOCK, losses or Losses(), header, kept=kept, plain_from=plain_from)
     providers: list[Any] = []
     everything: Rows = {}
     begins = sorted({0, *(cut for cut in cuts if 0 < cut < len(records))})

@@ -325,7 +325,7 @@ def _objects(values: Sequence[object]) -> NDArray[np.object_]:
 
 def _values(column: NDArray[np.generic]) -> Sequence[object]:
     """The values as Python objects; where all are the same it is one object (most columns of most windows are)."""
-    return [column[0].item()] * column.size if (column == column[0]).all() else column.tolist()
+    return [column[0].item()] * column.size if column.size and (column == column[0]).all() else column.tolist()
 
 
 def _or_none(column: Int64s, present: Bools) -> Sequence[object]:

@@ -41,6 +41,14 @@ class Endpoints:
             return socket
         return self._older.get((endpoint, process)) or self._older_from_archive(endpoint, process)
 
+    def latest(self, endpoint: int) -> Socket | None:
+        """The latest life of an endpoint unless that is archived."""
+        return self._latest.get(endpoint)
+
+    def has_closing(self, endpoint: int, process: int) -> bool:
+        """Whether a life of an endpoint is closed but not yet gone."""
+        return (endpoint, process) in self._closing
+
     def at(self, endpoint: int) -> Socket | None:
         """The latest life of an endpoint in whatever process."""
         socket = self._latest.get(endpoint)
@@ -55,7 +63,8 @@ class Endpoints:
             socket = self.known(e.endpoint, e.process)
             if socket is None:
                 return self._open(e, self._owners.of(e))
-        socket.last_ns = e.ns
+        if e.ns > socket.last_ns:
+            socket.last_ns = e.ns
         if socket.type is None and e.type_hint:
             socket.saw_type(e.type_hint)
         return socket
@@ -67,7 +76,8 @@ class Endpoints:
         if n is None:
             return None
         socket = self._brought_back(n)
-        socket.last_ns = e.ns
+        if e.ns > socket.last_ns:
+            socket.last_ns = e.ns
         return socket
 
     def of_late(self, e: Event) -> Socket:
@@ -90,7 +100,8 @@ class Endpoints:
             return self._open(e, self._owners.of_caller(e))
         if socket.is_over and socket.is_over_before(e):
             return self._open(e, self._owners.of_caller(e))
-        socket.last_ns = e.ns
+        if e.ns > socket.last_ns:
+            socket.last_ns = e.ns
         if socket.type is None and e.type_hint:
             socket.saw_type(e.type_hint)
         return socket
@@ -104,7 +115,8 @@ class Endpoints:
             if e.id == 1 and is_same and (socket.is_disconnected or socket.is_aborted or socket.is_shut_down):
                 socket.begin_connection()
                 socket.remote = 0
-                socket.last_ns = e.ns
+                if e.ns > socket.last_ns:
+                    socket.last_ns = e.ns
                 return socket
             if socket.owner is not owner or not socket.began_with(e):
                 self._supersede(socket, e)
@@ -140,8 +152,8 @@ class Endpoints:
     def void(self, socket: Socket, e: Event) -> None:
         """A create failed after all: there never was a socket."""
         if not socket.is_over:
-            self._end(socket, e, "superseded")
             socket.is_void = True
+            self._end(socket, e, "superseded")
 
     def named(self, e: Event, endpoint: int) -> Socket:
         """The socket that a record names besides its own as one that begins something; one without a create is opened."""

@@ -15,7 +15,7 @@ from collector.model.sorted_keys import Key, SortedKeys
 __all__ = ["MAX_RECENT", "InFlight", "Membership", "Post", "Range", "RecentPosts"]
 
 MAX_RECENT = 1 << 14
-"""Posts that a datagram send can look back at when its exit comes."""
+"""Operations of the trace that a datagram send can look back at when its exit comes."""
 
 _MAX_NOTES = 40_000  # posts noted in all groups of a process instance; more are counted
 _FEW_RANGES = 12  # below this a plain scan is quicker than the index
@@ -89,15 +89,17 @@ class RecentPosts:
         self._bounds[1, place] = post.hi
         self.count += 1
 
-    def touching(self, lo: int, hi: int, first: int, beyond: int) -> list[Post]:
-        """Posts number `first` to `beyond` (excluded) that intersect [lo, hi), as far as they are remembered."""
+    def touching(self, lo: int, hi: int, first: int, beyond: int, *, newest: int) -> list[Post]:
+        """Posts number `first` to `beyond` (excluded) that intersect [lo, hi), of the last operations up to number `newest`."""
         first = max(first, self.count - MAX_RECENT)
+        oldest = newest - MAX_RECENT
         if beyond - first <= _FEW_POSTS:
             posts = [self._posts[number % MAX_RECENT] for number in range(first, beyond)]
-            return [post for post in posts if post.lo < hi and lo < post.hi]
+            return [post for post in posts if post.lo < hi and lo < post.hi and post.n > oldest]
         places = np.arange(first, beyond) % MAX_RECENT
         bounds = self._bounds[:, places]
-        return [self._posts[i] for i in places[(bounds[0] < hi) & (lo < bounds[1])].tolist()]
+        posts = [self._posts[i] for i in places[(bounds[0] < hi) & (lo < bounds[1])].tolist()]
+        return [post for post in posts if post.n > oldest]
 
 
 class Membership:

@@ -3,8 +3,8 @@
 Posting, outcomes and ends are winsock-semantics 4, bytes 10. A row is handed on when its request is over and nothing more can be said.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
 
 from collector.afdcodes import STATUS_CANCELLED, STATUS_PENDING, STATUS_WOULD_BLOCK, fails_at_entry, is_error
 from collector.model.afd_table import USER_SPACE, Event
@@ -14,6 +14,7 @@ from collector.model.operation_rows import operation_row, unposted_row
 from collector.model.overlaps import Overlaps
 from collector.model.row_sink import RowSink
 from collector.model.socket_state import DGRAM, STREAM, Kind, Operation, Socket
+from collector.model.transfers import SENDING
 
 __all__ = ["MAX_UNANSWERED", "Operations", "Outcome"]
 
@@ -21,7 +22,6 @@ MAX_UNANSWERED = 1024
 """Datagram sends of one socket that still wait for an exit that may never come; older ones count as sent."""
 _MAX_CLOSED = 4096  # closed sockets whose requests may still complete; older ones are settled
 
-_SENDING = (True, False, True, False, True, False, True, False)  # by kind
 _RESULTS_OF_ABORT = frozenset({0xC000020D, 0xC0000241, STATUS_CANCELLED})
 
 
@@ -67,7 +67,7 @@ class Operations:
 
     def post(self, socket: Socket, e: Event, kind: int, *, is_optional: bool = False) -> Operation | None:
         """A request was posted, or refused at its entry (then it is open no more); None when it went into one that was there already."""
-        sending = _SENDING[kind]
+        sending = SENDING[kind]
         attempt = self._attempts.pop(e.tid, None) if self._attempts else None
         if e.has_status and fails_at_entry(e.status):
             return self._refuse(socket, e, kind, sending)
@@ -102,20 +102,34 @@ class Operations:
         if self._attempts:
             self._attempts.pop(tid, None)
 
+    def is_doubtful(self, ticks: int) -> bool:
+        """Whether a completion of a tick waits for a post that may stand behind it."""
+        return bool(self._early.waiting) and self._early.waiting[0].e.ticks == ticks
+
+    def attempting(self) -> list[int]:
+        """Threads whose last record was an attempt that a slow entry may go on with."""
+        return list(self._attempts)
+
+    def attempted(self, owner_n: int) -> Iterator[tuple[int, int, int]]:
+        """What those attempts of a process instance would hand on: first byte, end, number of the operation."""
+        for operation, _ in self._attempts.values():
+            if operation.socket.owner.n == owner_n:
+                yield operation.memory.buffer, operation.memory.buffer + operation.began.length, -1
+
     # ------------------------------------------------------------------------------------------------ completions
 
     def exit(self, socket: Socket, e: Event, kind: int) -> None:
         """A modern transfer completed."""
-        operation, match = self._requests.of_exit(socket.n * 2 + _SENDING[kind], e)
+        operation, match = self._requests.of_exit(socket.n * 2 + SENDING[kind], e)
         if operation is None and (older := self._older(socket, e)) is not None:
-            operation, match = self._requests.of_exit(older.n * 2 + _SENDING[kind], e)
+            operation, match = self._requests.of_exit(older.n * 2 + SENDING[kind], e)
         self._complete(socket if operation is None else operation.socket, e, kind, operation, match)
 
     def completed(self, socket: Socket, e: Event, kind: int, *, has_post: bool = True) -> None:
         """A documented transfer completed; `has_post` is false for the kind that logs none."""
-        operation, match = self._requests.of_buffer(socket.n * 2 + _SENDING[kind], e) if has_post else (None, Match.NONE)
+        operation, match = self._requests.of_buffer(socket.n * 2 + SENDING[kind], e) if has_post else (None, Match.NONE)
         if operation is None and has_post and (older := self._older(socket, e)) is not None:
-            operation, match = self._requests.of_buffer(older.n * 2 + _SENDING[kind], e)
+            operation, match = self._requests.of_buffer(older.n * 2 + SENDING[kind], e)
         self._complete(socket if operation is None else operation.socket, e, kind, operation, match, has_post=has_post)
 
     def failed(self, socket: Socket, e: Event, kinds: Kinds, kind: int) -> None:
@@ -199,13 +213,11 @@ class Operations:
     def _await_exit(self, socket: Socket, operation: Operation) -> None:
         """Remember a datagram send whose exit may come; the oldest waits no longer when there are many."""
         if socket.unanswered is None:
-            socket.unanswered = deque()
+            socket.unanswered = OrderedDict()
         waiting = socket.unanswered
-        waiting.append(operation)
-        while waiting and not waiting[0].is_open:
-            waiting.popleft()
+        waiting[operation.n] = operation
         if len(waiting) > MAX_UNANSWERED:
-            oldest = waiting.popleft()
+            oldest = next(iter(waiting.values()))
             self._forget(oldest)
             self._sent(oldest)
 
@@ -255,7 +267,7 @@ class Operations:
             self._count_error(socket, status)
         peer = e.address or (operation.peer if operation is not None else 0)
         if is_transfer and outcome == Outcome.COMPLETED:
-            peer = self._count_bytes(socket, kind if operation is None else operation.kind, _SENDING[kind], length, e.ns, peer)
+            peer = self._count_bytes(socket, kind if operation is None else operation.kind, SENDING[kind], length, e.ns, peer)
         end_ns = min(e.ns, socket.over_ns) if socket.is_over else e.ns
         if operation is None:
             self.count += 1
@@ -266,7 +278,7 @@ class Operations:
                 self._sink.put("operation", row)
             return
         self._forget(operation)
-        self._overlaps.ended(operation, e.ticks)
+        self._overlaps.ended(operation, e.ticks, newest=self.count)
         operation.peer = peer
         self._sink.put("operation", operation_row(operation, outcome, match, length, status, end_ns, e, accepted))
 
@@ -284,7 +296,7 @@ class Operations:
         return self._found_by(early)[0]
 
     def _found_by(self, early: Early) -> tuple[Operation | None, int]:
-        e, lane = early.e, early.socket.n * 2 + _SENDING[early.kind]
+        e, lane = early.e, early.socket.n * 2 + SENDING[early.kind]
         if early.kinds:
             return self._of_failure(early.socket, e, early.kinds)
         if early.kind < Kind.SEND:
@@ -299,6 +311,8 @@ class Operations:
         operation.is_open = False
         del operation.socket.open[operation.n]
         operation.socket.receiving -= operation.is_transfer and not operation.sending
+        if operation.is_optional and (waiting := operation.socket.unanswered) is not None:
+            del waiting[operation.n]
         self._requests.remove(operation)
 
     def _answer(self, operation: Operation | None, e: Event) -> None:

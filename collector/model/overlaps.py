@@ -9,6 +9,7 @@ stayed in flight is known only when its exit comes, and often none does: those l
 """
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from operator import itemgetter
 
 from collector.losses import Losses
@@ -28,10 +29,12 @@ MAX_PAIRS = 100_000
 class _Flight:
     """What is in flight in a process instance, and how many pairs were found there."""
 
-    __slots__ = ("found", "memory", "stored")
+    __slots__ = ("found", "looking", "memory", "stored")
 
     def __init__(self) -> None:
         self.memory = InFlight()
+        self.looking: dict[int, Operation] = {}
+        """Datagram sends that will look back when their exit comes, by number."""
         self.found = 0
         self.stored = 0
 
@@ -54,6 +57,19 @@ class Overlaps:
         """By owner number, how many pairs were found but not stored."""
         return {n: f.found - f.stored for n, f in self._flights.items() if f.found > f.stored}
 
+    def in_flight(self, owner_n: int) -> Iterator[tuple[int, int, int]]:
+        """What is in flight in a process instance, or may turn out to be: first byte, end, number of the operation."""
+        for operation, _ in self._waiting:
+            if operation.socket.owner.n == owner_n:
+                yield (*_bounds(operation), operation.n)
+        flight = self._flights.get(owner_n)
+        if flight is not None:
+            for operation in flight.looking.values():
+                yield (*_bounds(operation), operation.n)
+            for group in flight.memory.ranges.values():
+                for n in group.members:
+                    yield group.lo, group.hi, n
+
     def posted(self, operation: Operation) -> None:
         """An operation with a user address and a length was posted."""
         ticks = operation.began.ticks
@@ -63,8 +79,13 @@ class Overlaps:
         operation.overlap = membership = Membership()
         self._waiting.append((operation, membership))
 
-    def ended(self, operation: Operation, ticks: int, *, is_unknown: bool = False) -> None:
-        """An operation is in flight no longer; `is_unknown`: it was over at that time at the latest. A second call does nothing."""
+    def ended(self, operation: Operation, ticks: int, *, newest: int = 0, is_unknown: bool = False) -> None:
+        """An operation is in flight no longer. A second call does nothing.
+
+        Args:
+            newest: number of the latest operation, needed where a datagram send got its exit.
+            is_unknown: it was over at that time at the latest.
+        """
         membership = operation.overlap
         if membership is None:
             return
@@ -77,7 +98,8 @@ class Overlaps:
         if membership.group is not None:
             self._pair(operation, membership, membership.group, ticks, is_unknown=is_unknown)
         elif membership.recent is not None:
-            self._look_back(operation, membership, membership.recent, ticks)
+            self._looks_no_more(operation)
+            self._look_back(operation, membership, membership.recent, ticks, newest)
 
     def frozen(self, operation: Operation, ticks: int) -> None:
         """A datagram send is in flight no longer, but whether it ever was is known only when its exit comes or does not."""
@@ -90,11 +112,14 @@ class Overlaps:
             self.was_instant(operation)
         elif membership.frozen is None:
             membership.frozen = membership.recent.count
+            self._looks_no_more(operation)
 
     def was_instant(self, operation: Operation) -> None:
         """An operation did not stay in flight: a datagram send without an exit."""
         if operation.overlap is not None:
             operation.overlap.is_over = True
+            if operation.overlap.recent is not None:
+                self._looks_no_more(operation)
             operation.overlap = None
 
     def settle(self) -> None:
@@ -121,6 +146,7 @@ class Overlaps:
                 continue
             if operation.is_optional and recent is not None:
                 membership.recent, membership.joined = recent, recent.count
+                flight.looking[operation.n] = operation
             else:
                 memory.join(membership, operation.n, lo, hi)
 
@@ -139,14 +165,17 @@ class Overlaps:
             self._store(flight, first, seconds, count, ticks, is_unknown=is_unknown)
         flight.memory.leave(group, first.n)
 
-    def _look_back(self, first: Operation, membership: Membership, recent: RecentPosts, ticks: int) -> None:
+    def _look_back(self, first: Operation, membership: Membership, recent: RecentPosts, ticks: int, newest: int) -> None:
         """Make the pairs of a datagram send whose exit has come."""
         beyond = recent.count if membership.frozen is None else membership.frozen
         if beyond > membership.joined:
-            seconds = recent.touching(*_bounds(first), membership.joined, beyond)
+            seconds = recent.touching(*_bounds(first), membership.joined, beyond, newest=newest)
             if seconds:
                 flight = self._flights[first.socket.owner.n]
                 self._store(flight, first, seconds[: self._room(flight)], len(seconds), ticks)
+
+    def _looks_no_more(self, operation: Operation) -> None:
+        self._flights[operation.socket.owner.n].looking.pop(operation.n, None)
 
     def _room(self, flight: _Flight) -> int:
         return max(min(MAX_PAIRS_OF_OWNER - flight.stored, MAX_PAIRS - len(self._rows)), 0)

@@ -64,6 +64,15 @@ class Owners:
             return self._open(e)
         return owner
 
+    def settled(self, process: int, first_seq: int, last_seq: int) -> Owner | None:
+        """The owner of a process object if that is the same for all its records from one to another, creates with another id apart."""
+        owner = self._current.get(process)
+        if owner is None or owner.process_n in self._ends:
+            return None
+        address = process & _ADDRESS_MASK
+        known = {self._processes.by_eprocess(address, seq) for seq in (first_seq, last_seq)}
+        return owner if known <= {None, owner.process_n} else None
+
     def knows(self, e: Event) -> bool:
         """Whether a header says of its process object what is known already (0.2 µs; nearly all do)."""
         owner = self._current.get(e.process)

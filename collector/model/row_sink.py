@@ -1,6 +1,6 @@
 """Rows of a model on their way to the store: numbered per table, handed on once."""
 
-from collector.model.rows import Row, Rows
+from collector.model.rows import Lines, Row, Rows
 
 __all__ = ["RowSink"]
 
@@ -21,6 +21,15 @@ class RowSink:
     def put(self, table: str, row: Row) -> None:
         """Add a row that has its number or other key."""
         self._rows.setdefault(table, []).append(row)
+
+    def put_all(self, table: str, lines: Lines) -> None:
+        """Add finished rows."""
+        self._rows.setdefault(table, []).extend(lines)
+
+    def leave_out(self, table: str, count: int) -> int:
+        """Give the next numbers to rows that come another way; returns how many numbers are given now."""
+        n = self._counts[table] = self._counts.get(table, 0) + count
+        return n
 
     def take(self) -> Rows:
         """All rows since the last call."""

@@ -1,6 +1,6 @@
 """What is kept of a socket and of a request while it is open; rules about them live in the modules that use them."""
 
-from collections import deque
+from collections import OrderedDict
 
 from collector.model.afd_table import Event
 from collector.model.in_flight import Membership
@@ -135,7 +135,7 @@ class Socket:
         # what is open; made when first needed
         self.open: dict[int, Operation] = {}
         self.receiving = 0  # receives among them
-        self.unanswered: deque[Operation] | None = None
+        self.unanswered: OrderedDict[int, Operation] | None = None  # datagram sends whose exit may come, by number
         self.peers: dict[int, Peer] | None = None
 
     @property

@@ -19,41 +19,29 @@ from collector.model.loopback import Loopback
 from collector.model.operations import Operations
 from collector.model.overlaps import Overlaps
 from collector.model.owners import Owners
+from collector.model.plain_choice import Model
+from collector.model.plain_window import PLAIN_FROM, Windows
 from collector.model.polls import Polls
 from collector.model.processes import Processes
 from collector.model.row_sink import RowSink
 from collector.model.rows import Rows, gathered
 from collector.model.socket_problems import SocketCounts, socket_problems
 from collector.model.socket_rows import drop_row, event_row, option_row, peer_rows, skipped_row, socket_row
-from collector.model.socket_state import DGRAM, Kind, Socket
+from collector.model.socket_state import DGRAM, Socket
 from collector.model.stacks import Stacks
+from collector.model.transfers import (
+    DATAGRAMS_ONLY,
+    DOCUMENTED_COMPLETIONS,
+    DOCUMENTED_FAILURES,
+    DOCUMENTED_POSTS,
+    OPTIONAL_EXITS,
+    TRANSFERS,
+)
 from collector.raw import TraceHeader
 from collector.schema import DecodedBatch
 
 __all__ = ["Sockets"]
 
-_TRANSFERS = {
-    1003: Kind.SEND,
-    1004: Kind.RECV,
-    1005: Kind.SENDTO,
-    1006: Kind.RECVFROM,
-    1007: Kind.SENDTO,
-    1009: Kind.RECVFROM,
-    1011: Kind.SENDMSG,
-    1012: Kind.RECVMSG,
-    1013: Kind.SENDMSG,
-    1015: Kind.RECVMSG,
-}
-_OPTIONAL_EXITS = frozenset({1005, 1007, 1011, 1013})
-_POSTS = {18: Kind.SEND, 19: Kind.RECV, 20: Kind.RECVFROM, 21: Kind.SENDTO, 22: Kind.SENDTO}
-_COMPLETIONS = {23: Kind.RECV, 24: Kind.SEND, 25: Kind.SENDMSG, 26: Kind.RECVFROM, 27: Kind.RECVFROM, 28: Kind.SENDTO}
-_FAILURES = {
-    9: (((Kind.SEND,), (Kind.SENDTO,)), Kind.SEND),
-    10: (((Kind.SEND, Kind.SENDTO),), Kind.SENDMSG),
-    11: (((Kind.RECV,),), Kind.RECV),
-    12: (((Kind.RECVFROM,),), Kind.RECVFROM),
-}
-_DATAGRAMS_ONLY = frozenset({20, 21, 22, 26, 27, 28, 33, 34, 38, 39})
 _WITHOUT_POST = 25
 _CLEANUP = 1002
 _SOCKETS_AT_ONCE = 10_000
@@ -64,10 +52,19 @@ class Sockets:
 
     Costs 4 µs a record (bench/sockets.py). Memory: what is open, and 250 bytes a socket until the end, since owners and the other ends
     of local connections may be known only then. `kept` sockets that are over stay at hand for late records, older ones in an archive.
+    Parts of a window of at least `plain_from` records go through arrays as far as they are plain; None: all goes one by one.
     """
 
     def __init__(
-        self, processes: Processes, stacks: Stacks, clock: Clock, losses: Losses, header: TraceHeader, *, kept: int = KEPT
+        self,
+        processes: Processes,
+        stacks: Stacks,
+        clock: Clock,
+        losses: Losses,
+        header: TraceHeader,
+        *,
+        kept: int = KEPT,
+        plain_from: int | None = PLAIN_FROM,
     ) -> None:
         self.problems: list[Problem] = []
         self._stacks = stacks
@@ -81,10 +78,11 @@ class Sockets:
         self._endpoints = Endpoints(self._owners, self._over, kept=kept)
         self._operations = Operations(self._sink, self._overlaps, self._endpoints.closing)
         self._connections = Connections(self._sink, self._endpoints, self._operations)
+        model = Model(self._owners, self._endpoints, self._operations, self._overlaps)
+        self._windows = Windows(model, self._connections, self._sink, self._handle, plain_from=plain_from)
         self._polls = Polls(self._sink, self._owners)
         self._rio_sockets: dict[int, Socket] = {}
         self._ids: dict[int, int] = {}
-        self._indications_traced = False
         self._last_ticks = 0
         self._handlers = self._all_handlers()
 
@@ -93,16 +91,17 @@ class Sockets:
         self._owners.advance(batch)
         for number, count in afd_counts(batch).items():
             self._ids[number] = self._ids.get(number, 0) + count
-        owners, handlers = self._owners, self._handlers
         table = afd_table(batch, self._addresses, self._stacks.extended_refs(batch))
         if table is not None:
-            for e in table.events():
-                if e.source and not owners.knows(e):
-                    owners.learn(e)
-                handlers[e.id](e)
+            self._windows.take(table)
             self._last_ticks = int(table.ticks[-1])
         self._owners.advance(batch)
         return self._take()
+
+    def _handle(self, e: Event) -> None:
+        if e.source and not self._owners.knows(e):
+            self._owners.learn(e)
+        self._handlers[e.id](e)
 
     def finish(self) -> Rows:
         """All that `finish_parts` gives, at once."""
@@ -144,10 +143,10 @@ class Sockets:
     def _all_handlers(self) -> dict[int, Callable[[Event], object]]:
         handlers: dict[int, Callable[[Event], object]] = dict.fromkeys(range(5000), self._other)
         of_ids: tuple[tuple[Iterable[int], Callable[[Event], object]], ...] = (
-            (_TRANSFERS, self._transfer),
-            (_POSTS, self._documented_post),
-            (_COMPLETIONS, self._documented_completion),
-            (_FAILURES, self._documented_failure),
+            (TRANSFERS, self._transfer),
+            (DOCUMENTED_POSTS, self._documented_post),
+            (DOCUMENTED_COMPLETIONS, self._documented_completion),
+            (DOCUMENTED_FAILURES, self._documented_failure),
             ((1, 1000), self._create),
             ((13, 1002), self._cleanup),
             ((1001,), self._close),
@@ -175,12 +174,12 @@ class Sockets:
     # ------------------------------------------------------------------------------------------------ transfers
 
     def _transfer(self, e: Event) -> None:
-        kind = _TRANSFERS[e.id]
+        kind = TRANSFERS[e.id]
         if e.enter_exit == EnterExit.ENTER:
             socket = self._endpoints.of(e) if fails_at_entry(e.status) else self._endpoints.starting(e)
             if self._connections.guessed:
                 self._connections.used(socket)
-            if self._operations.post(socket, e, kind, is_optional=e.id in _OPTIONAL_EXITS) is None:
+            if self._operations.post(socket, e, kind, is_optional=e.id in OPTIONAL_EXITS) is None:
                 self._write_event(socket, e)
         elif e.is_double:
             socket = self._endpoints.of(e)
@@ -192,21 +191,21 @@ class Sockets:
 
     def _documented_post(self, e: Event) -> None:
         socket = self._endpoints.starting(e)
-        if socket.type is None and e.id in _DATAGRAMS_ONLY:
+        if socket.type is None and e.id in DATAGRAMS_ONLY:
             socket.saw_type(DGRAM)
         if self._connections.guessed:
             self._connections.used(socket)
-        if self._operations.post(socket, e, _POSTS[e.id]) is None:
+        if self._operations.post(socket, e, DOCUMENTED_POSTS[e.id]) is None:
             self._write_event(socket, e)
 
     def _documented_completion(self, e: Event) -> None:
         socket = self._endpoints.of(e)
-        if socket.type is None and e.id in _DATAGRAMS_ONLY:
+        if socket.type is None and e.id in DATAGRAMS_ONLY:
             socket.saw_type(DGRAM)
-        self._operations.completed(socket, e, _COMPLETIONS[e.id], has_post=e.id != _WITHOUT_POST)
+        self._operations.completed(socket, e, DOCUMENTED_COMPLETIONS[e.id], has_post=e.id != _WITHOUT_POST)
 
     def _documented_failure(self, e: Event) -> None:
-        kinds, kind = _FAILURES[e.id]
+        kinds, kind = DOCUMENTED_FAILURES[e.id]
         self._operations.failed(self._endpoints.of(e), e, kinds, kind)
 
     # ------------------------------------------------------------------------------------------------ lives
@@ -304,7 +303,7 @@ class Sockets:
 
     def _abort(self, e: Event) -> None:
         socket = self._record_of(self._endpoints.of_late(e), e)
-        self._sink.add("abort", abort_row(socket, e, indications_traced=self._indications_traced))
+        self._sink.add("abort", abort_row(socket, e, indications_traced=self._windows.indications_traced))
 
     def _disconnected(self, e: Event) -> None:
         socket = self._record_of(self._endpoints.of_late(e), e)
@@ -314,13 +313,13 @@ class Sockets:
     # ------------------------------------------------------------------------------------------------ the rest
 
     def _data_indicated(self, e: Event) -> None:
-        self._indications_traced = True
+        self._windows.indications_traced = True
         socket = self._record_of(self._endpoints.of_late(e), e)
-        if socket.type is None and e.id in _DATAGRAMS_ONLY:
+        if socket.type is None and e.id in DATAGRAMS_ONLY:
             socket.saw_type(DGRAM)
         socket.bytes_indicated += e.length
         socket.connection_indicated += e.length
-        socket.last_traffic_ns = e.ns
+        socket.last_traffic_ns = e.ns if socket.last_traffic_ns is None else max(socket.last_traffic_ns, e.ns)
 
     def _drop(self, e: Event) -> None:
         socket = self._of_socket(e)
