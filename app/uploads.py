@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from app.queries.catalog import entry
+from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
 __all__ = ["Busy", "Job", "NoSpace", "Spool", "TooLarge", "UploadError", "Uploads", "safe_name"]
@@ -52,7 +54,7 @@ class NoSpace(UploadError):
 
 @dataclass(slots=True)
 class Job:
-    """One trace on its way: `collecting`, then `complete`, `failed` or `cancelled`; `message` says why it failed."""
+    """One trace on its way: `collecting`, then `complete`, `failed` or `cancelled`; `message` says why it failed, and is there first."""
 
     id: str
     name: str
@@ -60,6 +62,7 @@ class Job:
     size_bytes: int
     state: str = "collecting"
     message: str = ""
+    is_cancelled: bool = False
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
 
@@ -108,7 +111,7 @@ class Uploads:
 
     def __init__(self, folder: TraceFolder, *, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
-        self._root = folder.root.absolute()
+        self._folder, self._root = folder, folder.root.absolute()
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._arriving = 0
@@ -126,6 +129,27 @@ class Uploads:
     def job_of_trace(self, key: str) -> Job | None:
         """The job that collects a trace now."""
         return next((job for job in tuple(self._jobs.values()) if job.key == key and job.state == "collecting"), None)
+
+    def failed(self) -> list[Job]:
+        """Jobs that failed, the last one first."""
+        return [job for job in reversed(tuple(self._jobs.values())) if job.state == "failed"]
+
+    def dismiss(self, key: str) -> None:
+        """Forget what failed of a trace, and its entry in the catalog where nothing else is left of it."""
+        with self._lock:
+            for job in [one for one in self._jobs.values() if one.key == key and one.state == "failed"]:
+                del self._jobs[job.id]
+        self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        """Take the entry of a trace that was never complete out of the catalog; a process of the collector writes there."""
+        if self._folder.has_trace(key) or self._folder.is_being_collected(key):
+            return
+        with contextlib.suppress(OSError, StoreError):
+            with self._folder.catalog().connect() as db:
+                is_entered = entry(db, key) is not None  # else the key's first digits could name another one
+            if is_entered:
+                _start(self._root, "delete", key).communicate()
 
     @contextlib.contextmanager
     def arriving(self, declared_bytes: int | None) -> Iterator[Spool]:
@@ -181,11 +205,15 @@ class Uploads:
         return job
 
     def cancel(self, job: Job) -> None:
-        """Ask a collector to stop; it ends soon after, and nothing of the trace is left but its entry in the list."""
+        """Ask a collector to stop; it ends soon after, and nothing of the trace is left."""
+        with self._lock:
+            job.is_cancelled = job.is_cancelled or job.state == "collecting"
+        self._stop(job)
+
+    def _stop(self, job: Job) -> None:
         with self._lock:
             if job.state != "collecting" or job.process is None:
                 return
-            job.message = "cancelling"
             _ask_to_stop(job.process)
         timer = threading.Timer(_STOP_SECONDS, job.process.kill)
         timer.daemon = True
@@ -195,7 +223,7 @@ class Uploads:
         """Stop all collectors and wait for them, as the server ends."""
         running = [job for job in tuple(self._jobs.values()) if job.state == "collecting"]
         for job in running:
-            self.cancel(job)
+            self._stop(job)
         deadline = time.monotonic() + _STOP_SECONDS
         for job in running:
             while job.state == "collecting" and time.monotonic() < deadline:
@@ -210,14 +238,15 @@ class Uploads:
             with contextlib.suppress(OSError):
                 _start(self._root, "list").communicate()
         shutil.rmtree(path.parent, ignore_errors=True)
+        if job.is_cancelled and status not in (0, 3):
+            self._forget(job.key)
         with self._lock:
-            was_cancelled = job.message == "cancelling"
             if status in (0, 3):
-                job.state, job.message = "complete", ""
-            elif was_cancelled:
-                job.state, job.message = "cancelled", "Cancelled. Nothing was stored."
+                job.state = "complete"
+            elif job.is_cancelled:
+                job.message, job.state = "Cancelled. Nothing was stored.", "cancelled"
             else:
-                job.state, job.message = "failed", _message(said, path, status)
+                job.message, job.state = _message(said, path, status), "failed"
 
 
 def safe_name(name: str) -> str:

@@ -179,10 +179,54 @@ def test_a_trace_shows_what_is_known_while_it_is_collected_and_can_be_cancelled(
     page = wait(client, href, is_over)
     assert page["state"] == "cancelled"
     root = spool.parent
-    assert states(root) == [("long.etl", "interrupted")]
+    assert states(root) == []
     assert [path.name for path in (root / "traces").iterdir()] == []
     assert list(spool.iterdir()) == []
-    assert "interrupted" in client.get(f"/t/{key}").text
+    assert client.get(f"/t/{key}").status_code == 404
+    assert "long.etl" not in client.get("/").text
+
+
+def test_what_failed_stays_with_its_reason_until_it_is_dismissed(client: TestClient) -> None:
+    answer = send(client, b"PK not a trace" * 500, "archive.etl")
+    message = wait(client, answer.json()["href"], is_over)["message"]
+    key = answer.json()["key"]
+    page = client.get("/", headers={"Accept": "text/html"}).text
+    assert "archive.etl" in page
+    assert 'action="/uploads/dismiss"' in page
+    failed = client.get("/", headers={"Accept": "application/json"}).json()["upload"]["failed"]
+    assert [(one["name"], one["message"]) for one in failed] == [("archive.etl", message)]
+    assert message
+
+    assert client.post("/uploads/dismiss", data={"form_token": "x", "trace": key}).status_code == 403
+    form = {"form_token": token_of(client), "trace": key}
+    assert client.post("/uploads/dismiss", data=form, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert "archive.etl" in client.get("/").text
+    dismissed = client.post("/uploads/dismiss", data=form)
+    assert (dismissed.status_code, dismissed.headers["location"]) == (303, "/")
+    assert "archive.etl" not in client.get("/").text
+    assert client.post("/uploads/dismiss", data=form).status_code == 404
+    assert client.get("/uploads/dismiss").status_code == 404
+
+
+def test_an_interrupted_trace_is_dismissed_and_a_complete_one_is_not(client: TestClient, spool: Path, sample_bytes: bytes) -> None:
+    catalog = Catalog(TraceFolder(spool.parent))
+    catalog.begin("fedcba987654", name="half.etl", path="half.etl", size_bytes=1, version="1")
+    catalog.interrupt("fedcba987654", "The disk is full.")
+    sent = send(client, sample_bytes, "sample.etl").json()
+    wait(client, sent["href"], is_over)
+    page = client.get("/", headers={"Accept": "text/html"}).text
+    assert page.count('action="/uploads/dismiss"') == 1
+    assert "The disk is full." in page
+    token = token_of(client)
+    assert client.post("/uploads/dismiss", data={"form_token": token, "trace": sent["key"]}).status_code == 404
+    assert client.post("/uploads/dismiss", data={"form_token": token, "trace": "fedcba987654"}).status_code == 303
+    assert states(spool.parent) == [("sample.etl", "complete")]
+
+
+def test_a_job_never_fails_without_its_reason(client: TestClient) -> None:
+    for n in range(3):
+        href = send(client, b"no trace %d" % n * 50).json()["href"]
+        assert wait(client, href, is_over)["message"]
 
 
 def test_the_server_stops_its_collectors_when_it_ends(tmp_path: Path, long_bytes: bytes) -> None:
@@ -209,7 +253,7 @@ def test_the_server_stops_its_collectors_when_it_ends(tmp_path: Path, long_bytes
 def test_what_is_no_trace_ends_in_a_message(client: TestClient, spool: Path, content: bytes, name: str) -> None:
     answer = send(client, content, name)
     assert answer.status_code == 201
-    page = wait(client, answer.json()["href"], lambda page: is_over(page) and bool(page["message"]))
+    page = wait(client, answer.json()["href"], is_over)
     assert page["state"] == "failed"
     assert str(spool) not in page["message"]
     assert "Traceback" not in page["message"]

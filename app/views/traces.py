@@ -30,7 +30,8 @@ def traces(request: Request, db: Catalog) -> Response:
     """The traces of this database with their state, problems and findings."""
     rows = catalog.entries(db) if db is not None else []
     sentence = f"{plural(len(rows), 'trace')} in this database, the one collected last first." if rows else "No trace was collected yet."
-    return render(request, "traces.html", TracesPage(title="Traces", sentence=sentence, traces=tuple(rows), upload=upload_part(request)))
+    part = upload_part(request, {row.key for row in rows})
+    return render(request, "traces.html", TracesPage(title="Traces", sentence=sentence, traces=tuple(rows), upload=part))
 
 
 @router.get("/healthz", name="healthz", summary="Whether the server answers", response_class=Response)

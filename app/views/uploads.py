@@ -1,7 +1,7 @@
 """Sending a trace from the browser: the form on the start page, the upload itself, its progress, cancelling it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -22,7 +22,7 @@ from app.uploads import Busy, Job, NoSpace, Spool, TooLarge, UploadError, Upload
 from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
-__all__ = ["UploadPage", "UploadPart", "router", "upload_part", "uploads_of"]
+__all__ = ["FailedUpload", "UploadPage", "UploadPart", "router", "upload_part", "uploads_of"]
 
 router = APIRouter()
 
@@ -36,11 +36,22 @@ _STATUS = {Busy: 503, TooLarge: 413, NoSpace: 507}
 
 
 @dataclass(frozen=True, slots=True)
+class FailedUpload:
+    """A file that was sent and could not be collected."""
+
+    name: str
+    key: str
+    size_bytes: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class UploadPart:
-    """The form on the start page; `is_busy` when another file would be refused now."""
+    """The form on the start page; `is_busy` when another file would be refused now. `failed` are files of which nothing else is left."""
 
     limit_bytes: int
     is_busy: bool
+    failed: tuple[FailedUpload, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +78,13 @@ def uploads_of(request: Request) -> Uploads | None:
     return uploads
 
 
-def upload_part(request: Request) -> UploadPart | None:
-    """What the start page shows of uploads; None where they are switched off."""
+def upload_part(request: Request, known: Collection[str]) -> UploadPart | None:
+    """What the start page shows of uploads beside the traces whose keys are `known`; None where they are switched off."""
     uploads = uploads_of(request)
-    return UploadPart(uploads.limit_bytes, uploads.is_busy) if uploads is not None else None
+    if uploads is None:
+        return None
+    failed = {job.key: FailedUpload(job.name, job.key, job.size_bytes, job.message) for job in uploads.failed() if job.key not in known}
+    return UploadPart(uploads.limit_bytes, uploads.is_busy, tuple(failed.values()))
 
 
 @router.post("/uploads", name="upload", summary="Send a trace", response_class=HTMLResponse)
@@ -106,24 +120,25 @@ def upload_progress(request: Request, upload: str) -> Response:
     job = _job(request, upload)
     urls = request.app.state.urls
     href = urls("overview", trace_key=job.key)
-    if job.state == "complete" and wanted_form(request) == "html":
+    state = job.state  # read once, and before the message: another thread ends the job
+    if state == "complete" and wanted_form(request) == "html":
         return RedirectResponse(href, 303)
-    running = job.state == "collecting"
+    running = state == "collecting"
     entry, problems = _known(request, job) if running else (None, ())
     page = UploadPage(
         title=job.name,
-        sentence=_sentence(job, entry),
+        sentence=_sentence(job, state, entry),
         crumbs=(Crumb("traces", urls("traces")),),
         id=job.id,
         key=job.key,
-        state=job.state,
+        state=state,
         message="" if running else job.message,
         size_bytes=job.size_bytes,
         bytes_done=entry.bytes_done if entry is not None else None,
         bytes_total=entry.bytes_total if entry is not None else None,
         records=entry.records if entry is not None else None,
         problems=problems,
-        is_cancelling=running and job.message == "cancelling",
+        is_cancelling=running and job.is_cancelled,
         href=href,
         reload_seconds=RELOAD_SECONDS if running else None,
     )
@@ -140,6 +155,28 @@ def cancel_upload(request: Request, upload: str, form: PostedForm) -> Response:
     assert uploads is not None  # there is a job
     uploads.cancel(job)
     return RedirectResponse(request.app.state.urls("upload_progress", upload=job.id), 303)
+
+
+@router.post("/uploads/dismiss", name="dismiss_upload", summary="Dismiss an upload that failed", response_class=HTMLResponse)
+def dismiss_upload(request: Request, form: PostedForm) -> Response:
+    """Forget a trace (`trace`, its key) whose collecting failed or was interrupted; the form's token must come with it."""
+    uploads = uploads_of(request)
+    if uploads is None:
+        raise HTTPException(403, _OFF)
+    if not has_token(request, form.get(TOKEN_FIELD, "")):
+        raise HTTPException(
+            403, "This form was older than the server or came without its cookie. Load its page again and dismiss it there."
+        )
+    key = form.get("trace", "")
+    folder: TraceFolder = request.app.state.folder
+    entry = None
+    if folder.has_catalog():
+        with folder.catalog().connect() as db:
+            entry = catalog.entry(db, key)
+    if not any(job.key == key for job in uploads.failed()) and (entry is None or entry.state != "interrupted"):
+        raise NotFound("There is nothing to dismiss: no trace of this key failed, or it was dismissed already.")
+    uploads.dismiss(key)
+    return RedirectResponse(request.app.state.urls("traces"), 303)
 
 
 def _job(request: Request, name: str) -> Job:
@@ -207,14 +244,14 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
             return
 
 
-def _sentence(job: Job, entry: catalog.EntryRow | None) -> str:
-    if job.state == "failed":
+def _sentence(job: Job, state: str, entry: catalog.EntryRow | None) -> str:
+    if state == "failed":
         return "This file could not be collected. Nothing of it was kept."
-    if job.state == "cancelled":
+    if state == "cancelled":
         return "Cancelled. Nothing was stored, and the file that was sent is deleted."
-    if job.state == "complete":
+    if state == "complete":
         return "This trace is complete."
-    if job.message == "cancelling":
+    if job.is_cancelled:
         return "The collector is asked to stop."
     if entry is None or not entry.bytes_total:
         return f"{bytes_text(job.size_bytes)} have arrived; the collector is starting."
