@@ -56,7 +56,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
             raise BadFilter("to", given["to"], f"this is before from={given['from']}; give a range that runs forward.")
         head = trace.head(db, from_ns, to_ns)
         if head is None:
-            raise NotFound(f"The file of trace {key} holds no trace. Delete it and collect the trace again.")
+            raise NotFound(f"The file of trace {key} holds no trace. Move it away and collect the trace again.")
         try:
             clockface.shown_face(head.start_utc)
         except ValueError as error:

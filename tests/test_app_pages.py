@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,18 @@ def test_the_trust_page_lists_problems_and_the_whole_file(client: TestClient) ->
     assert [(row["count"], row["known"]) for row in foreign] == [(12, False)]
     assert [name for name, _ in trust["heap"] if name.startswith("peak")] == []  # the peaks of two processes have no sum
     assert trust["heap"]
+
+
+def test_a_classic_event_is_told_by_its_type_and_not_by_an_unknown_id(client: TestClient) -> None:
+    (row,) = (row for row in page(client, f"/t/{KEY}/trust")["listing"]["rows"] if row["event_name"] == "HeapAlloc")
+    assert (row["event_id"], row["opcode"], row["header_kind"]) == (None, 0x21, "perfinfo")
+    text = client.get(f"/t/{KEY}/trust").text
+    line = text[text.index("HeapAlloc") :].partition("</tr>")[0]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", line, re.DOTALL)
+    assert "–" in cells[0]
+    assert ">unknown<" not in cells[0] + cells[1]
+    assert "33" in cells[1]
+    assert "Classic (MOF) events have no id" in text
 
 
 def test_a_process_is_the_instance_that_lived_then(client: TestClient) -> None:

@@ -13,6 +13,7 @@ from app.page import Page
 from app.queries import address_history as queries
 from app.render import render
 from app.views.allocations import COLUMNS as ALLOCATION_COLUMNS
+from app.views.described import described
 from app.views.operations import COLUMNS as OPERATION_COLUMNS
 from app.views.overlaps import COLUMNS as OVERLAP_COLUMNS
 from app.views.sockets import COLUMNS as SOCKET_COLUMNS
@@ -46,7 +47,13 @@ class AddressPage(Page):
     most: int
 
 
-@router.get("/t/{trace_key}/address/{address}", name="address", summary="History of an address", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/address/{address}",
+    name="address",
+    summary="History of an address",
+    response_class=HTMLResponse,
+    openapi_extra=described("format"),
+)
 def address(request: Request, trace: ReadTrace, address: str) -> Response:
     """What lived and what happened at an address: endpoints, allocations, buffers of operations, overlaps, modules, thread stacks."""
     value = parse_address(address)

@@ -15,6 +15,7 @@ from app.page import Crumb, Page
 from app.queries import allocation_page as queries
 from app.queries.processes import ProcessRow
 from app.render import render
+from app.views.described import described
 from app.views.heap_subject import found_process
 from app.views.lives import choose_allocation
 
@@ -62,7 +63,13 @@ class AllocationPage(Page):
     resizes: Listing
 
 
-@router.get("/t/{trace_key}/heap/{process}/{heap}:{address}", name="allocation", summary="One allocation", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/heap/{process}/{heap}:{address}",
+    name="allocation",
+    summary="One allocation",
+    response_class=HTMLResponse,
+    openapi_extra=described("format"),
+)
 def allocation(request: Request, trace: ReadTrace, process: str, heap: str, address: str) -> Response:
     """One allocation, `0xHEAP:0xADDRESS@NS` under its process: any time in its life names it."""
     n, row = found_process(trace, process)

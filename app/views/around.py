@@ -16,6 +16,7 @@ from app.page import Crumb, Page
 from app.queries.around import KINDS, MAX_OF_A_KIND, around
 from app.render import render
 from app.urls import with_query
+from app.views.described import described
 
 __all__ = ["AroundPage", "router"]
 
@@ -46,7 +47,13 @@ class AroundPage(Page):
     capped: tuple[str, ...]
 
 
-@router.get("/t/{trace_key}/around/{at}", name="around", summary="Around a moment", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/around/{at}",
+    name="around",
+    summary="Around a moment",
+    response_class=HTMLResponse,
+    openapi_extra=described("within", "format"),
+)
 def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
     """Aborts, failures, drops, freed memory, unloaded modules and processes that began or ended, within a second of a moment.
 

@@ -20,6 +20,7 @@ from app.queries.heap_gauges import heap_gauges, heap_marks
 from app.queries.heap_timeline import HeapScope, HeapTimeline, heap_timeline, live_at_end
 from app.queries.processes import ProcessRow
 from app.render import render
+from app.views.described import described
 from app.views.heap_fill import FillPart, fill_part, fill_table
 from app.views.heap_subject import found_heap, found_process
 from app.views.lists import Empty, why_empty
@@ -141,7 +142,9 @@ class HeapPage(HeapScopePage):
     marks_number: int
 
 
-@router.get("/t/{trace_key}/heap", name="heap", summary="Processes with heap", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/heap", name="heap", summary="Processes with heap", response_class=HTMLResponse, openapi_extra=described("format")
+)
 def heap(request: Request, trace: ReadTrace) -> Response:
     """Processes whose heap was traced, those that hold the most at the end first."""
     rows = queries.heap_processes(trace.db)
@@ -168,7 +171,13 @@ def heap(request: Request, trace: ReadTrace) -> Response:
     return render(request, "heaps.html", page)
 
 
-@router.get("/t/{trace_key}/heap/{process}", name="heap_process", summary="The heap of one process", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/heap/{process}",
+    name="heap_process",
+    summary="The heap of one process",
+    response_class=HTMLResponse,
+    openapi_extra=described("from", "to", "format"),
+)
 def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
     """The live heap of a process over time; `from` and `to` choose the window that the tables answer for."""
     n, row = found_process(trace, process)
@@ -209,7 +218,12 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
     return render(request, "heap_process.html", page)
 
 
-@router.get("/t/{trace_key}/heap/{process}/timeline", name="heap_process_timeline", summary="The heap timeline of one process in a range")
+@router.get(
+    "/t/{trace_key}/heap/{process}/timeline",
+    name="heap_process_timeline",
+    summary="The heap timeline of one process in a range",
+    openapi_extra=described("from", "to"),
+)
 def heap_process_timeline(request: Request, trace: ReadTrace, process: str) -> Response:
     """The figure of a process's heap between `from` and `to` (nanoseconds), of bounded size; always JSON."""
     n, _ = found_process(trace, process)
@@ -218,7 +232,13 @@ def heap_process_timeline(request: Request, trace: ReadTrace, process: str) -> R
     return _figure_answer(heap_timeline_figure(heap_timeline(trace.db, HeapScope("process", n, n), *shown), losses=taints(trace)), shown)
 
 
-@router.get("/t/{trace_key}/heap/{process}/{heap}", name="one_heap", summary="One heap", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/heap/{process}/{heap}",
+    name="one_heap",
+    summary="One heap",
+    response_class=HTMLResponse,
+    openapi_extra=described("from", "to", "format"),
+)
 def one_heap(request: Request, trace: ReadTrace, process: str, heap: str) -> Response:
     """One life of a heap handle, `0xHEAP@NS`: its live bytes beside what the allocator committed and reserved for it."""
     n, row = found_process(trace, process)
@@ -256,7 +276,12 @@ def one_heap(request: Request, trace: ReadTrace, process: str, heap: str) -> Res
     return render(request, "heap.html", page)
 
 
-@router.get("/t/{trace_key}/heap/{process}/{heap}/timeline", name="one_heap_timeline", summary="The timeline of one heap in a range")
+@router.get(
+    "/t/{trace_key}/heap/{process}/{heap}/timeline",
+    name="one_heap_timeline",
+    summary="The timeline of one heap in a range",
+    openapi_extra=described("from", "to"),
+)
 def one_heap_timeline(request: Request, trace: ReadTrace, process: str, heap: str) -> Response:
     """The figure of one heap between `from` and `to` (nanoseconds), of bounded size; always JSON."""
     n, row = found_process(trace, process)

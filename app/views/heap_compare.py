@@ -14,6 +14,7 @@ from app.queries import heap_compare as queries
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
+from app.views.described import described
 from app.views.heap_subject import HeapForm, HeapSubject, asked_subject
 from app.views.ranges import asked_moment, whole_trace
 from collector.errors import StoreSlow
@@ -68,7 +69,13 @@ class ComparePage(Page):
 _NOTHING = queries.Comparison(0, 0, 0, 0, dict.fromkeys(queries.CHANGES, 0), (), (), (), (), ())
 
 
-@router.get("/t/{trace_key}/heap/{process}/compare", name="heap_compare", summary="The heap at two times", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/heap/{process}/compare",
+    name="heap_compare",
+    summary="The heap at two times",
+    response_class=HTMLResponse,
+    openapi_extra=described("a", "b", "heap", "format"),
+)
 def heap_compare(request: Request, trace: ReadTrace, process: str) -> Response:
     """What a process holds at time `b` against time `a`: by stack, by size, by age, by module. Without them: the trace's middle and end.
 

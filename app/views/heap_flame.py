@@ -18,6 +18,7 @@ from app.queries.heap_timeline import heap_timeline
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
+from app.views.described import described
 from app.views.heap import MAX_BLOCKS
 from app.views.heap_subject import HeapForm, HeapSubject, asked_subject
 from app.views.ranges import RangePart, asked_moment, asked_range, half_open, range_part, whole_trace
@@ -86,7 +87,13 @@ class _Asked:
     """The range as [t0, t1)."""
 
 
-@router.get("/t/{trace_key}/heap/{process}/flame", name="heap_flame", summary="What a process holds, by calls", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/heap/{process}/flame",
+    name="heap_flame",
+    summary="What a process holds, by calls",
+    response_class=HTMLResponse,
+    openapi_extra=described("from", "to", "at", "measure", "what", "heap", "format"),
+)
 def heap_flame(request: Request, trace: ReadTrace, process: str) -> Response:
     """A tree of calls with what they hold. `what` is `held` (allocated between `from` and `to`, still held at `to`) or `allocated`
     (freed since or not); `at` asks for all that is held at a moment instead. `measure` is `bytes` or `count`, `heap` names one heap."""

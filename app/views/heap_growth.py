@@ -16,6 +16,7 @@ from app.queries.heap_timeline import heap_timeline
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
+from app.views.described import described
 from app.views.heap import MAX_BLOCKS
 from app.views.heap_subject import HeapForm, asked_subject
 from app.views.ranges import RangePart, asked_range, half_open, range_part, whole_trace
@@ -47,7 +48,13 @@ class GrowthPage(Page):
     ways: tuple[Crumb, ...] = field(metadata={"json": False})
 
 
-@router.get("/t/{trace_key}/heap/{process}/growth", name="heap_growth", summary="What grows steadily", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/heap/{process}/growth",
+    name="heap_growth",
+    summary="What grows steadily",
+    response_class=HTMLResponse,
+    openapi_extra=described("from", "to", "min_age", "stack", "heap", "format"),
+)
 def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
     """Stacks whose blocks began between `from` and `to` and are held at the trace's end, those that rise in every quarter first.
 

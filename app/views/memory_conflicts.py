@@ -16,6 +16,7 @@ from app.queries.frees import FreeRow, frees_of
 from app.queries.operations import OperationWhole
 from app.queries.overlaps import OverlapRow, overlaps_of
 from app.render import render
+from app.views.described import described
 from app.views.found_operation import found_operation
 
 __all__ = ["ConflictPage", "OverlapPage", "router"]
@@ -69,6 +70,7 @@ class ConflictPage(Page):
     name="overlap",
     summary="One overlap",
     response_class=HTMLResponse,
+    openapi_extra=described("format"),
 )
 def overlap(request: Request, trace: ReadTrace, first_socket: str, first: str, second_socket: str, second: str) -> Response:
     """Two operations, each `KIND:0xBUFFER@NS` under its socket `0xENDPOINT@NS`, the one posted first before the other."""
@@ -119,6 +121,7 @@ def overlap(request: Request, trace: ReadTrace, first_socket: str, first: str, s
     name="in_flight_free",
     summary="Memory freed under one operation",
     response_class=HTMLResponse,
+    openapi_extra=described("format"),
 )
 def in_flight_free(request: Request, trace: ReadTrace, socket: str, operation: str) -> Response:
     """One operation, `KIND:0xBUFFER@NS` under its socket, and what happened to the memory that it was using."""

@@ -19,6 +19,7 @@ from app.queries.processes import find_process
 from app.queries.socket_page import find_socket
 from app.queries.who import socket_number
 from app.render import render
+from app.views.described import described
 from collector.errors import StoreError, StoreLocked
 from collector.store.engine import TraceFolder
 
@@ -47,7 +48,7 @@ class NotePage(Page):
     way: Crumb = field(metadata={"json": False})
 
 
-@router.get("/t/{trace_key}/notes", name="notes", summary="Notes", response_class=HTMLResponse)
+@router.get("/t/{trace_key}/notes", name="notes", summary="Notes", response_class=HTMLResponse, openapi_extra=described("format"))
 def notes(request: Request, trace: ReadTrace) -> Response:
     """What people wrote about this trace and the things in it, the newest first."""
     part = notes_part(request, trace, "", all_below=True)

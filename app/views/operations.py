@@ -15,6 +15,7 @@ from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.overlaps import OverlapRow, overlaps_of
 from app.render import render
 from app.urls import with_query
+from app.views.described import described
 from app.views.found_operation import found_operation
 from app.views.lists import asked_of, list_page, parameters
 
@@ -99,7 +100,13 @@ def operations(request: Request, trace: ReadTrace) -> Response:
     return render(request, "list.html", page)
 
 
-@router.get("/t/{trace_key}/sockets/{socket}/{operation}", name="operation", summary="One operation", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/sockets/{socket}/{operation}",
+    name="operation",
+    summary="One operation",
+    response_class=HTMLResponse,
+    openapi_extra=described("format"),
+)
 def operation(request: Request, trace: ReadTrace, socket: str, operation: str) -> Response:
     """One operation of a socket: `KIND:0xBUFFER@NS`, where NS is its post, or its completion when the post is unknown."""
     found = found_operation(trace, socket, operation)

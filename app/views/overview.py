@@ -22,6 +22,7 @@ from app.queries.activity import activity
 from app.queries.trace import TraceRow, trace_row
 from app.recording import AREAS, Command
 from app.render import render
+from app.views.described import described
 from app.views.processes import COLUMNS as PROCESS_COLUMNS
 from app.views.ranges import taints, whole_trace
 
@@ -63,7 +64,9 @@ class OverviewPage(Page):
     )
 
 
-@router.get("/t/{trace_key}", name="overview", summary="Overview of a trace", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}", name="overview", summary="Overview of a trace", response_class=HTMLResponse, openapi_extra=described("format")
+)
 def overview(request: Request, trace: ReadTrace) -> Response:
     """What was recorded, what is worth a look, and which questions this trace can answer."""
     recorded = trace_row(trace.db)

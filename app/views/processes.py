@@ -22,6 +22,7 @@ from app.queries import sockets as socket_queries
 from app.queries.activity import activity
 from app.render import render
 from app.views import sockets as socket_views
+from app.views.described import described
 from app.views.lists import asked_of, list_page, parameters
 from app.views.lives import choose_process
 from app.views.ranges import taints, whole_trace
@@ -105,7 +106,13 @@ def processes(request: Request, trace: ReadTrace) -> Response:
     return render(request, "list.html", page)
 
 
-@router.get("/t/{trace_key}/processes/{process}", name="process", summary="One process", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/processes/{process}",
+    name="process",
+    summary="One process",
+    response_class=HTMLResponse,
+    openapi_extra=described("format"),
+)
 def process(request: Request, trace: ReadTrace, process: str) -> Response:
     """One process: `PID@NS`, the instance that lived at that time, or `0xEPROCESS@NS` while its id is unknown."""
     link = parse_process(process)

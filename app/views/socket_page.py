@@ -26,6 +26,7 @@ from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, so
 from app.queries.socket_timeline import operation_numbers, timeline
 from app.render import render
 from app.urls import with_query
+from app.views.described import described
 from app.views.lives import choose_socket
 from app.views.ranges import RangePart, asked_range, range_part, taints
 
@@ -124,7 +125,13 @@ class SocketPage(Page):
     selected: str | None
 
 
-@router.get("/t/{trace_key}/sockets/{socket}", name="socket", summary="One socket", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/sockets/{socket}",
+    name="socket",
+    summary="One socket",
+    response_class=HTMLResponse,
+    openapi_extra=described("from", "to", "kind", "text", "after", "selected", "format"),
+)
 def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
     """One socket, `0xENDPOINT@NS`: any time in its life names it. `from` and `to` narrow the timeline and the tables below it."""
     head = _found(trace, socket)
@@ -166,7 +173,12 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
     return render(request, "socket.html", page)
 
 
-@router.get("/t/{trace_key}/sockets/{socket}/timeline", name="socket_timeline", summary="The timeline of one socket in a range")
+@router.get(
+    "/t/{trace_key}/sockets/{socket}/timeline",
+    name="socket_timeline",
+    summary="The timeline of one socket in a range",
+    openapi_extra=described("from", "to", "end"),
+)
 def socket_timeline(request: Request, trace: ReadTrace, socket: str) -> Response:
     """The figure of a socket's timeline between `from` and `to` (nanoseconds), of bounded size; always JSON.
 

@@ -14,6 +14,7 @@ from app.paging import ask
 from app.queries import stacks as queries
 from app.queries.stack_uses import stack_uses
 from app.render import render
+from app.views.described import described
 from app.views.grouped import grouped_listing, grouped_sentence
 from app.views.lists import ListPage, asked_of, parameters, why_empty
 from collector.errors import StoreSlow
@@ -104,7 +105,9 @@ def stacks(request: Request, trace: ReadTrace) -> Response:
     return render(request, "list.html", page)
 
 
-@router.get("/t/{trace_key}/stacks/{stack}", name="stack", summary="One call stack", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/stacks/{stack}", name="stack", summary="One call stack", response_class=HTMLResponse, openapi_extra=described("format")
+)
 def stack(request: Request, trace: ReadTrace, stack: str) -> Response:
     """The frames of a stack, by its hash, what it allocated, and what else it did."""
     stack = stack.lower()

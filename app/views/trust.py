@@ -13,6 +13,7 @@ from app.queries import trust as queries
 from app.queries.coverage import inventory
 from app.queries.trace import TraceRow, problems, trace_row
 from app.render import render
+from app.views.described import described
 
 __all__ = ["TrustPage", "router"]
 
@@ -21,9 +22,9 @@ router = APIRouter()
 INVENTORY_COLUMNS = (
     Column("provider_name", "Provider", "optional_text", keeps=True),
     Column("event_name", "Event", "optional_text", keeps=True),
-    Column("event_id", "Id", "number"),
-    Column("opcode", "Opcode", "number"),
-    Column("version", "Version", "number"),
+    Column("event_id", "Id", "optional"),
+    Column("opcode", "Opcode or type", "optional"),
+    Column("version", "Version", "optional"),
     Column("count", "Records", "count"),
     Column("known", "Decoded", "flag"),
     Column("damaged", "Damaged", "errors"),
@@ -47,7 +48,9 @@ class TrustPage(Page):
     listing: Listing
 
 
-@router.get("/t/{trace_key}/trust", name="trust", summary="Trust and inventory", response_class=HTMLResponse)
+@router.get(
+    "/t/{trace_key}/trust", name="trust", summary="Trust and inventory", response_class=HTMLResponse, openapi_extra=described("format")
+)
 def trust(request: Request, trace: ReadTrace) -> Response:
     """What limits the answers of this trace, what that makes uncertain and what to do, and what is in the file."""
     known = problems(trace.db)

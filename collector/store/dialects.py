@@ -201,7 +201,9 @@ def error_of(code: int, text: str, path: Path, interrupted: Callable[[], TraceEr
     if code == sqlite3.SQLITE_INTERRUPT:
         return interrupted()
     if code in _NOT_OURS:
-        return StoreError(f"{path}: this is not a database of sockscope, or it is damaged ({text}). Delete it and collect the trace again.")
+        return StoreError(
+            f"{path}: this is not a database of sockscope, or it is damaged ({text}). Move it away and collect the trace again."
+        )
     if code in _DENIED:
         return StoreReadOnly(f"{path}: this database may not be written ({text}). Check the permissions of its folder.")
     if code == sqlite3.SQLITE_CANTOPEN:

@@ -172,7 +172,7 @@ def check_version(engine: Engine, path: Path, wanted: str) -> None:
     except DBAPIError as error:
         raise StoreError(f"{path}: this database cannot be read ({error.orig}).") from error
     if found is None:
-        raise StoreError(f"{path}: this database is empty. Delete it and collect the trace again.")
+        raise StoreError(f"{path}: this database is empty. Move it away and collect the trace again.")
     if found == wanted:
         return
     if found > wanted:
