@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 TOKEN_VARIABLE = "SOCKSCOPE_TOKEN"
+VIEW_VARIABLE = "SOCKSCOPE_VIEW_TOKEN"
 SAMPLE_NAME = "sample.etl"
 _STOP_SECONDS = 3
 
@@ -65,6 +66,13 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         "--token",
         help=f"demand this from everybody; default: ${TOKEN_VARIABLE}, and one is made up where other machines can reach the server",
     )
+    parser.add_argument(
+        "--view-token",
+        nargs="?",
+        const="",
+        metavar="TOKEN",
+        help=f"a second token, for links that only show: no notes, no uploads; made up where none is named; default: ${VIEW_VARIABLE}",
+    )
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name by which the server may be called")
     parser.add_argument(
         "--uploads",
@@ -73,7 +81,21 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         help="let browsers send traces, or not (default: only where no other machine can reach the server)",
     )
     parser.add_argument("--upload-limit", type=float, default=8, metavar="GIB", help="size limit of a trace that is sent (default: 8)")
-    parser.add_argument("--root-path", default="", metavar="PATH", help="path under which a proxy shows the server, such as /sockscope")
+    parser.add_argument(
+        "--base-path",
+        "--root-path",
+        dest="root_path",
+        default="",
+        metavar="PATH",
+        help="path under which a proxy shows the server, such as /sockscope",
+    )
+    parser.add_argument(
+        "--forwarded-allow-ips",
+        type=_addresses,
+        default=(),
+        metavar="ADDRESSES",
+        help="proxies whose X-Forwarded-For, -Proto and -Host are believed, separated by commas: 10.0.0.5 or 10.0.0.0/8 (default: none)",
+    )
 
 
 def _serve(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
@@ -128,13 +150,17 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
     from app.main import create_app
     from app.settings import Settings, SettingsError, is_loopback
 
-    token = args.token or os.environ.get(TOKEN_VARIABLE) or (None if is_loopback(args.host) else secrets.token_urlsafe(24))
+    asked = args.view_token if args.view_token is not None else os.environ.get(VIEW_VARIABLE)
+    needs_token = asked is not None or not is_loopback(args.host)
+    token = args.token or os.environ.get(TOKEN_VARIABLE) or (secrets.token_urlsafe(24) if needs_token else None)
     settings = Settings(
         database=folder.root,
         host=args.host,
         port=args.port,
         token=token,
+        view_token=secrets.token_urlsafe(24) if asked == "" else asked,
         allowed_hosts=tuple(args.allow_host),
+        trusted_proxies=args.forwarded_allow_ips,
         root_path=args.root_path,
         uploads=args.uploads,
         upload_bytes=int(args.upload_limit * 2**30),
@@ -154,8 +180,11 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
         return 1
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{port}{settings.base_path}/{page}" + (f"?token={token}" if token else "")
+    place = f"http://{shown}:{port}{settings.base_path}/{page}"
+    address = place + (f"?token={token}" if token else "")
     print(f"sockscope is at {address}  (Ctrl+C stops it)", flush=True)
+    if settings.view_token:
+        print(f"only to look: {place}?token={settings.view_token}", flush=True)
     if args.open:
         webbrowser.open(address)
     _serve_on(app, listener, should_cancel)
@@ -166,10 +195,14 @@ def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[
     """Answer on a socket that listens, until Ctrl+C."""
     import uvicorn
 
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_STOP_SECONDS, server_header=False)
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_STOP_SECONDS, server_header=False, proxy_headers=False)
     server = uvicorn.Server(config)
     if not should_cancel():
         server.run(sockets=[listener])
+
+
+def _addresses(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -14,6 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.access import MAY_WRITE
+
 __all__ = [
     "AUTHOR_COOKIE",
     "TOKEN_FIELD",
@@ -74,6 +76,11 @@ class PageForm:
         if not self._cookie:
             self._cookie, self._is_new = secrets.token_urlsafe(24), True
         return _tokens(self._request).token_of(self._cookie)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether forms that write are worth showing: not to somebody whose link only shows."""
+        return bool(self._request.scope.get(MAY_WRITE, True))
 
     @property
     def author(self) -> str:

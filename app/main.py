@@ -12,12 +12,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from app import errors, render
+from app.access import TokenCheck
 from app.asked import note_what_is_asked
 from app.assets import plotly_script, static_folder
 from app.clockface import ClockFaces
 from app.forms import FormTokens
-from app.safety import HostCheck, SafeHeaders, TokenCheck
-from app.settings import Settings
+from app.proxy import BasePath, Forwarded, networks_of
+from app.safety import HostCheck, SafeHeaders
+from app.settings import Settings, SettingsError
 from app.transfer import Compressed, HeadRequests
 from app.uploads import Uploads
 from app.urls import Urls
@@ -125,6 +127,13 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(app.state.uploads.close)
 
 
+def _own_places(app: FastAPI) -> set[str]:
+    """The first parts of the paths of all pages, such as `/t`."""
+    routes = [*app.routes, *(route for router in ROUTERS for route in router.routes)]
+    paths = {path for route in routes if (path := getattr(route, "path", ""))}
+    return {f"/{path.split('/')[1]}" for path in paths if path.startswith("/") and path != "/"}
+
+
 def create_app(settings: Settings) -> FastAPI:
     """The server for one folder of traces. Raises SettingsError, StoreError for a folder that cannot be named."""
     settings.check()
@@ -154,9 +163,15 @@ def create_app(settings: Settings) -> FastAPI:
     collecting.install(app)
     app.add_middleware(Compressed)
     if settings.token is not None:
-        app.add_middleware(TokenCheck, token=settings.token, base_path=settings.base_path)
+        app.add_middleware(TokenCheck, token=settings.token, view_token=settings.view_token, base_path=settings.base_path)
     app.add_middleware(HostCheck, hosts=(*LOCAL_HOSTS, settings.host, *settings.allowed_hosts))
     app.add_middleware(ClockFaces)
+    if settings.base_path:
+        if any(settings.base_path == own or settings.base_path.startswith(f"{own}/") for own in _own_places(app)):
+            raise SettingsError(f"{settings.base_path}: pages of this server have this path themselves. Choose another base path.")
+        app.add_middleware(BasePath, base_path=settings.base_path)
+    if settings.trusted_proxies:
+        app.add_middleware(Forwarded, trusted=networks_of(settings.trusted_proxies))
     app.add_middleware(SafeHeaders)
     app.add_middleware(HeadRequests)
     return app

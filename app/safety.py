@@ -1,34 +1,34 @@
-"""Who may ask and what a browser may do with the answer: host check, token, headers.
+"""Under which names the server answers, and what a browser may do with the answer: host check, headers.
 
 Trace files are hostile input and a page shows their text, so no page may run a script or a style that is not a file of ours.
 """
 
-import hmac
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.urls import with_query
-
-__all__ = ["CONTENT_SECURITY_POLICY", "HEADERS", "HostCheck", "SafeHeaders", "TokenCheck"]
+__all__ = ["CONTENT_SECURITY_POLICY", "HEADERS", "HostCheck", "SafeHeaders"]
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' data: blob:",
-        "font-src 'self'",
+        "img-src 'self'",
         "connect-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
     )
 )
+
+# What pages of ours never ask for; only the clipboard is left, which the button that copies a link writes to.
+_NO_FEATURES = (
+    "accelerometer", "autoplay", "camera", "display-capture", "fullscreen", "geolocation", "gyroscope", "hid", "magnetometer", "microphone",
+    "midi", "payment", "serial", "usb",
+)  # fmt: skip
 
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -37,11 +37,8 @@ HEADERS = {
     "Referrer-Policy": "same-origin",  # with no-referrer a browser sends our own forms with `Origin: null`
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Permissions-Policy": ", ".join(f"{name}=()" for name in _NO_FEATURES),
 }
-
-_COOKIE = "sockscope_token"
-_OPEN_PATHS = ("/healthz",)
 
 
 class SafeHeaders:
@@ -81,50 +78,8 @@ class HostCheck:
         await self._app(scope, receive, send)
 
 
-class TokenCheck:
-    """Demands the token: as a bearer, as a cookie, or once as `?token=`, which then becomes the cookie."""
-
-    def __init__(self, app: ASGIApp, token: str, base_path: str) -> None:
-        self._app, self._token, self._base_path = app, token.encode(), base_path
-
-    def _is_right(self, given: str | None) -> bool:
-        return given is not None and hmac.compare_digest(given.encode(), self._token)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _OPEN_PATHS:
-            await self._app(scope, receive, send)
-            return
-        headers = Headers(scope=scope)
-        scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if (scheme.lower() == "bearer" and self._is_right(bearer.strip())) or self._is_right(_cookie(headers.get("cookie", ""))):
-            await self._app(scope, receive, send)
-            return
-        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        if scope["method"] in ("GET", "HEAD") and self._is_right(query.pop("token", None)):
-            away = RedirectResponse(with_query(self._base_path + scope["path"], query), status_code=303)
-            away.set_cookie(
-                _COOKIE, self._token.decode(), httponly=True, samesite="lax", secure=scope["scheme"] == "https", path=self._base_path or "/"
-            )
-            await away(scope, receive, send)
-            return
-        refused = PlainTextResponse(
-            "This server demands a token. Open the link that it printed when it started, or send Authorization: Bearer TOKEN.\n",
-            status_code=401,
-            headers={"WWW-Authenticate": "Bearer"},
-        )
-        await refused(scope, receive, send)
-
-
 def _host(header: str) -> str:
     """The name of a Host header, without its port."""
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.partition(":")[0].lower()
-
-
-def _cookie(header: str) -> str | None:
-    try:
-        morsel = SimpleCookie(header).get(_COOKIE)
-    except CookieError:
-        return None
-    return morsel.value if morsel else None

@@ -1,10 +1,17 @@
 """What a server needs to know before it starts; checked once."""
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.proxy import networks_of
+
 __all__ = ["Settings", "SettingsError", "is_loopback"]
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
+_BASE_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)+")
 
 
 class SettingsError(ValueError):
@@ -16,7 +23,8 @@ class Settings:
     """Settings of one server.
 
     `database` is the folder of the traces, None for the default one. `token` is demanded from everybody when it is set; it must be set
-    where the server listens on anything but the loopback address. `allowed_hosts` are further names by which the server may be called.
+    where the server listens on anything but the loopback address. With `view_token` one can look and not write. `allowed_hosts` are further
+    names by which the server may be called, `trusted_proxies` the addresses or networks whose word about the browser counts.
     `uploads` says whether browsers may send traces, None: only where nobody but this machine reaches the server; `upload_bytes` is the most
     that one may have.
     """
@@ -25,7 +33,9 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8350
     token: str | None = None
+    view_token: str | None = None
     allowed_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     root_path: str = ""
     query_seconds: float = 8.0
     uploads: bool | None = None
@@ -35,8 +45,13 @@ class Settings:
         """The settings themselves. Raises SettingsError for what cannot work."""
         if not 0 <= self.port <= 65_535:
             raise SettingsError(f"port {self.port}: a port is a number from 0 to 65535.")
-        if self.token is not None and len(self.token) < 16:
-            raise SettingsError("The token is too short: 16 characters or more.")
+        for token in (self.token, self.view_token):
+            if token is not None and len(token) < 16:
+                raise SettingsError("The token is too short: 16 characters or more.")
+            if token is not None and not _TOKEN.fullmatch(token):
+                raise SettingsError("A token is made of letters, digits and - . _ ~, so that it fits a link and a cookie.")
+        if self.view_token is not None and (self.token is None or self.token == self.view_token):
+            raise SettingsError("A token for reading needs another one for writing beside it: give one with --token.")
         if self.token is None and not is_loopback(self.host):
             raise SettingsError(
                 f"{self.host}: on an address that other machines reach, the server demands a token. Give one with --token, "
@@ -48,12 +63,18 @@ class Settings:
             raise SettingsError("The size limit of an upload must be more than 0 bytes.")
         if self.root_path and not self.root_path.startswith("/"):
             raise SettingsError(f"{self.root_path}: the base path starts with a slash.")
+        if self.base_path and not _BASE_PATH.fullmatch(self.base_path):
+            raise SettingsError(f"{self.root_path}: the base path is made of letters, digits and - . _ ~ between slashes.")
+        try:
+            networks_of(self.trusted_proxies)
+        except ValueError as error:
+            raise SettingsError(f"{error}: name the addresses of proxies as 10.0.0.1 or 10.0.0.0/8.") from error
         return self
 
     @property
     def takes_uploads(self) -> bool:
         """Whether browsers may send traces."""
-        return is_loopback(self.host) if self.uploads is None else self.uploads
+        return is_loopback(self.host) and not self.trusted_proxies if self.uploads is None else self.uploads
 
     @property
     def base_path(self) -> str:

@@ -29,6 +29,8 @@ JOBS_KEPT = 50
 ROOM_BYTES = 256 << 20
 """Space that must be left beside the file and a database of its size."""
 _KEY_DIGITS = 12  # of the SHA-256, as the collector names a trace
+COLLECT_SECONDS = 4 * 3600.0
+"""How long a collector may work on a file that was sent; at the slowest speed measured that is far more than the size limit allows."""
 _STOP_SECONDS = 10.0
 _STALE_SECONDS = 24 * 3600
 _CHECK_BYTES = 64 << 20
@@ -109,8 +111,8 @@ class Spool:
 class Uploads:
     """All uploads of one server. Making it touches no file."""
 
-    def __init__(self, folder: TraceFolder, *, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
+    def __init__(self, folder: TraceFolder, *, limit_bytes: int, limit_seconds: float = COLLECT_SECONDS) -> None:
+        self.limit_bytes, self.limit_seconds = limit_bytes, limit_seconds
         self._folder, self._root = folder, folder.root.absolute()
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
@@ -229,10 +231,20 @@ class Uploads:
             while job.state == "collecting" and time.monotonic() < deadline:
                 time.sleep(0.02)
 
+    def _wait(self, job: Job, process: subprocess.Popen[str]) -> str:
+        """What a collector says until it ends; one that takes too long is stopped."""
+        try:
+            return process.communicate(timeout=self.limit_seconds)[1]
+        except subprocess.TimeoutExpired:
+            _log.error("the collector of %s took longer than %d seconds", job.name, self.limit_seconds)
+            process.kill()
+            process.communicate()
+            return f"Collecting took longer than this server allows ({self.limit_seconds:,.0f} seconds). Collect the file where it lies."
+
     def _follow(self, job: Job, path: Path) -> None:
         """Wait for a collector, say how it ended, and clean up after it."""
         assert job.process is not None
-        _, said = job.process.communicate()
+        said = self._wait(job, job.process)
         status = job.process.returncode
         if status not in (0, 1, 3):  # killed, or stopped before it listened to signals: another process settles what it left
             with contextlib.suppress(OSError):

@@ -339,6 +339,31 @@ def test_only_some_are_taken_at_once(tmp_path: Path) -> None:
     assert list((tmp_path / "spool").iterdir()) == []
 
 
+def test_a_collector_that_takes_too_long_is_stopped(tmp_path: Path, long_bytes: bytes) -> None:
+    folder = TraceFolder(tmp_path / "database")
+    Catalog(folder)
+    uploads = Uploads(folder, limit_bytes=1 << 30, limit_seconds=0.2)
+    with uploads.arriving(None) as spool:
+        spool.write(long_bytes)
+        job = uploads.collect(spool, "long.etl")
+    deadline = time.monotonic() + SECONDS
+    while job.state == "collecting" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert job.state == "failed"
+    assert "longer than this server allows" in job.message
+    assert list((tmp_path / "database" / "spool").iterdir()) == []
+
+
+def test_a_sender_that_is_too_slow_does_not_keep_its_place(client: TestClient, spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.views.uploads.SLOWEST_BYTES", 1 << 40)
+    now = iter(range(0, 10_000, 40))
+    monkeypatch.setattr("app.views.uploads._now", lambda: float(next(now)))
+    answer = send(client, iter([b"a" * 1000] * 20))
+    monkeypatch.undo()
+    assert answer.status_code == 408
+    assert list(spool.iterdir()) == []
+
+
 def test_a_disk_without_room_is_said(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.uploads.ROOM_BYTES", 1 << 62)
     answer = send(client, b"x")

@@ -1,6 +1,7 @@
 """Sending a trace from the browser: the form on the start page, the upload itself, its progress, cancelling it."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -11,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
+from app.access import MAY_WRITE
 from app.errors import BadRequest, NotFound
 from app.format import bytes_text
 from app.forms import TOKEN_FIELD, TOKEN_HEADER, PostedForm, check_origin, has_token
@@ -29,7 +31,10 @@ router = APIRouter()
 RELOAD_SECONDS = 1
 PIECE_BYTES = 1 << 20
 IDLE_SECONDS = 60.0
+SLOWEST_BYTES = 16 << 10
+"""Bytes a second that a file must bring on average: nobody may hold one of the few places by sending a byte now and then."""
 
+_now = time.monotonic
 _OFF = "Uploads are switched off on this server. Collect the file where the server runs: sockscope collect FILE.etl"
 _STALE = "This form was older than the server or came without its cookie. Load the start page again and send the file from there."
 _STATUS = {Busy: 503, TooLarge: 413, NoSpace: 507}
@@ -79,8 +84,11 @@ def uploads_of(request: Request) -> Uploads | None:
 
 
 def upload_part(request: Request, known: Collection[str]) -> UploadPart | None:
-    """What the start page shows of uploads beside the traces whose keys are `known`; None where they are switched off."""
-    uploads = uploads_of(request)
+    """What the start page shows of uploads beside the traces whose keys are `known`.
+
+    None where they are switched off, and for those who may only look.
+    """
+    uploads = uploads_of(request) if request.scope.get(MAY_WRITE, True) else None
     if uploads is None:
         return None
     failed = {job.key: FailedUpload(job.name, job.key, job.size_bytes, job.message) for job in uploads.failed() if job.key not in known}
@@ -230,13 +238,17 @@ async def _receive(request: Request, spool: Spool) -> str:
 
 
 async def _pieces(request: Request) -> AsyncIterator[bytes]:
-    """The body in pieces of a megabyte. Raises TimeoutError when the sender falls silent, ClientDisconnect when it is gone."""
+    """The body in pieces of a megabyte. Raises TimeoutError when the sender is silent or too slow, ClientDisconnect when it is gone."""
     stream = request.stream()
     gathered = bytearray()
+    began, arrived = _now(), 0
     while True:
         piece = await asyncio.wait_for(anext(stream, None), IDLE_SECONDS)
         if piece is not None:
             gathered += piece
+            arrived += len(piece)
+            if _now() - began > IDLE_SECONDS + arrived / SLOWEST_BYTES:
+                raise TimeoutError
         if gathered and (piece is None or len(gathered) >= PIECE_BYTES):
             yield bytes(gathered)
             gathered.clear()
