@@ -97,13 +97,14 @@ def _replay(t: AfdTable, chosen: PlainRecords, model: Model, sink: RowSink, hand
     is_post = np.zeros(len(t), dtype=np.bool_)
     is_post[chosen.post] = True
     operations = _Numbers(is_post, others)
-    tables = {"socket_event": _Numbers(chosen.is_indication, others), "skipped": _Numbers(chosen.is_double, others)}
+    told, skipped = _Numbers(chosen.is_indication, others), _Numbers(chosen.is_double, others)
     plain = PlainReplay(t, chosen, model.endpoints)
     before = chosen.threads.preceding[others]
     is_behind_plain = (before >= 0) & chosen.is_plain[np.maximum(before, 0)]
     taken, positions, exact = 0, [*plain.positions, len(t)], model.operations
     upcoming = positions[0]
-    columns = (others.tolist(), is_behind_plain.tolist(), operations.steps, *(n.steps for n in tables.values()))
+    columns = (others.tolist(), is_behind_plain.tolist(), operations.steps, told.steps, skipped.steps)
+    counts = sink.counts
     for e, place, is_behind, posts, events, skips in zip(t.events(others), *columns, strict=True):
         while upcoming < place:
             plain.take(taken)
@@ -111,8 +112,12 @@ def _replay(t: AfdTable, chosen: PlainRecords, model: Model, sink: RowSink, hand
             upcoming = positions[taken]
         exact.count += posts
         operations.counted.append(exact.count)
-        tables["socket_event"].counted.append(sink.leave_out("socket_event", events))
-        tables["skipped"].counted.append(sink.leave_out("skipped", skips))
+        if events:
+            counts["socket_event"] += events
+        told.counted.append(counts["socket_event"])
+        if skips:
+            counts["skipped"] += skips
+        skipped.counted.append(counts["skipped"])
         if is_behind:
             exact.passes(e.tid)
         handle(e)
@@ -120,11 +125,11 @@ def _replay(t: AfdTable, chosen: PlainRecords, model: Model, sink: RowSink, hand
         plain.take(number)
     operations.counted.append(exact.count)
     exact.count += operations.rest
-    for table, numbers in tables.items():
-        numbers.counted.append(sink.count(table))
-        sink.leave_out(table, numbers.rest)
+    for table, numbers in (("socket_event", told), ("skipped", skipped)):
+        numbers.counted.append(counts[table])
+        counts[table] += numbers.rest
     last = chosen.threads.last
     if remembered := set(exact.attempting()):
         for tid in remembered.intersection(t.tid[last[chosen.is_plain[last]]].tolist()):
             exact.passes(tid)
-    return plain.rows(operations=operations.of_plain(), events=tables["socket_event"].of_plain(), skipped=tables["skipped"].of_plain())
+    return plain.rows(operations=operations.of_plain(), events=told.of_plain(), skipped=skipped.of_plain())
