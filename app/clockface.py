@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["CLOCK", "FACES", "ClockFaces", "current", "shown_face", "start_of"]
+__all__ = ["CLOCK", "FACES", "ClockFaces", "current", "shown_face", "start", "start_of"]
 
 CLOCK = "clock"
 """The key of the query string."""
@@ -69,6 +69,12 @@ def shown_face(start_utc: str | None) -> None:
     if face.asked not in FACES:
         raise ValueError(f"{CLOCK}={face.asked}: moments are shown as {' or '.join(FACES)}.")
     face.start = start_of(start_utc)
+
+
+def start() -> datetime | None:
+    """The start of the trace that this request is about, whichever clock it asks for; None where it is unknown."""
+    face = _face.get()
+    return face.start if face is not None else None
 
 
 def current() -> datetime | None:

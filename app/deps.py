@@ -50,6 +50,10 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
     if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key) or not folder.has_trace(key):
         _explain_absence(request, key)
     with folder.trace(key).connect() as db:
+        try:
+            clockface.shown_face(trace.start_utc(db))  # before any time is read: it may be the wall clock's
+        except ValueError as error:
+            raise BadRequest(str(error)) from error
         from_ns, to_ns = _time(request, "from"), _time(request, "to")  # on every page of a trace: the losses are those of the range
         if from_ns is not None and to_ns is not None and from_ns > to_ns:
             given = request.query_params
@@ -57,10 +61,6 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
         head = trace.head(db, from_ns, to_ns)
         if head is None:
             raise NotFound(f"The file of trace {key} holds no trace. Move it away and collect the trace again.")
-        try:
-            clockface.shown_face(head.start_utc)
-        except ValueError as error:
-            raise BadRequest(str(error)) from error
         yield OpenTrace(key, db, head, urls)
 
 

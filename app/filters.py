@@ -6,10 +6,12 @@ Query string → `Conditions` → SQL and words, so that a heading cannot disagr
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement
 
+from app import clockface
 from app import format as fmt
 from app.links import BadLink, parse_address, parse_moment
 
@@ -44,7 +46,13 @@ _TIME_UNITS = {
     "m": 60 * 10**9,
     "h": 3600 * 10**9,
 }
+_WALL = re.compile(
+    r"(?:([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]|$))?"
+    r"(?:([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?)? ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?",
+    re.IGNORECASE,
+)
 _QUANTITY = re.compile(r"([+-]?)([0-9]{1,19})(?:\.([0-9]{1,18}))?([a-zµμ]*)")
+_TIMES = "nanoseconds since time 0, a number with a unit such as 12.345 s or 250 ms, or a time in UTC such as 2025-06-03T09:30:12.5Z."
 _MAX = 1 << 62  # sums of two values fit 63 bits
 
 
@@ -202,11 +210,36 @@ def parse_count(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """A moment of the trace: whole nanoseconds, or with a unit (`12.345 s`, `-3 ms`). Raises ValueError."""
+    """A moment of the trace in nanoseconds: `1500`, with a unit (`12.345 s`, `-3 ms`), or the wall clock's, in UTC unless it says
+    another zone (`2025-06-03T09:30:12.5Z`; without a date, on the day on which the trace began). Raises ValueError.
+    """
     try:
         return parse_moment(text)
     except BadLink:
-        return _quantity(text, _TIME_UNITS, "nanoseconds since time 0, or a number with a unit such as 12.345 s or 250 ms.")
+        compact = text.replace(fmt.THIN, "").strip()
+        found = _WALL.fullmatch(compact) if ":" in compact or compact[4:5] == "-" else None
+        return _wall_ns(found) if found else _quantity(text, _TIME_UNITS, _TIMES)
+
+
+def _wall_ns(found: re.Match[str]) -> int:
+    """The moment that a date or a time of day means. Raises ValueError."""
+    start = clockface.start()
+    if start is None:
+        raise ValueError("this trace does not say when it began: nanoseconds since time 0, or a number with a unit such as 12.345 s.")
+    date, hour, minute, second, fraction, zone = found.groups()
+    midnight = datetime.fromisoformat(date) if date else datetime.combine(start.date(), datetime.min.time())
+    if int(hour or 0) > 23 or int(minute or 0) > 59 or int(second or 0) > 59:
+        raise ValueError(_TIMES)
+    west = timedelta()
+    if zone and zone[0] in "+-":
+        digits = zone[1:].replace(":", "")
+        west = timedelta(hours=int(digits[:2]), minutes=int(digits[2:])) * (-1 if zone[0] == "-" else 1)
+    of_day = timedelta(hours=int(hour or 0), minutes=int(minute or 0), seconds=int(second or 0))
+    since = midnight.replace(tzinfo=UTC) - start - west + of_day
+    value = (since // timedelta(microseconds=1)) * 1000 + int((fraction or "").ljust(9, "0"))
+    if abs(value) > _MAX:
+        raise ValueError(_TIMES)
+    return value
 
 
 def parse_duration(text: str) -> int:

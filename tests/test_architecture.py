@@ -81,7 +81,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "app.proxy": (),
     "app.clockface": (),
     "app.format": ("app.clockface",),
-    "app.filters": ("app.format", "app.links"),
+    "app.filters": ("app.format", "app.links", "app.clockface"),
     "app.queries.": (
         "collector.store.tables",
         "collector.store.evidence",

@@ -137,7 +137,7 @@ def test_no_page_has_a_serious_accessibility_violation(browser: Browser, site: s
 def test_from_a_finding_to_its_evidence_to_the_socket(page: Page, site: str, trace: str) -> None:
     """Why did this connection end, and who ended it?"""
     open_page(page, site + trace)
-    page.get_by_role("link", name=re.compile("reset by the network side")).first.click()
+    page.get_by_role("link", name=re.compile(r"was aborted while it was open \(reason 4")).first.click()
     page.wait_for_load_state()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     sockets = page.locator("main a[href*='/sockets/']").evaluate_all("links => links.map(link => link.getAttribute('href'))")

@@ -10,6 +10,7 @@ import pytest
 
 from app import format as fmt
 from app.charts.wall_ticks import wall_ticks
+from app.filters import parse_time
 from app.urls import with_query
 from tests.build.imported import Imported
 from tests.build.served import served
@@ -137,3 +138,50 @@ def test_a_moment_of_the_next_day_says_its_date(import_trace: object) -> None:
         assert fmt.other_clock(5, "2025-06-03T23:59:00Z").startswith("+0.")
     finally:
         clockface._face.reset(token)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("2025-06-03T09:30:12.5Z", 12_500_000_000),
+        ("2025-06-03 09:30:12,000000001 UTC", 12_000_000_001),
+        ("2025-06-03T11:30:12+02:00", 12_000_000_000),
+        ("2025-06-03T04:30-0500", 0),
+        ("2025-06-03", -(9 * 3600 + 30 * 60) * SECOND),
+        ("09:30:12", 12_000_000_000),
+        (f"09:30:12.345{THIN}678 UTC", 12_345_678_000),
+        ("1:00", -(8 * 3600 + 30 * 60) * SECOND),
+    ],
+)
+def test_a_moment_may_be_given_by_the_wall_clock(sample: Imported, text: str, ns: int) -> None:
+    with served(sample.folder) as client:
+        asked = client.get(f"/t/{sample.report.key}/allocations", params={"began_from": text, "limit": "3", "format": "json"})
+        plain = client.get(f"/t/{sample.report.key}/allocations", params={"began_from": str(ns), "limit": "3", "format": "json"})
+        moment = client.get(f"/t/{sample.report.key}/around/{text}", params={"format": "json"})
+    assert asked.status_code == plain.status_code == moment.status_code == 200, asked.text
+    assert asked.json()["listing"]["rows"] == plain.json()["listing"]["rows"]
+    assert asked.json()["sentence"] == plain.json()["sentence"]
+    assert moment.json()["at_ns"] == ns
+
+
+@pytest.mark.parametrize("text", ["2025-06-31T09:30Z", "2025-02-30", "25:00", "09:61", "2025-06-03T09:30+9", "9:30pm", ":"])
+def test_a_wall_time_that_is_none_is_refused_with_what_is_allowed(sample: Imported, text: str) -> None:
+    with served(sample.folder) as client:
+        answer = client.get(f"/t/{sample.report.key}/sockets", params={"from": text, "format": "json"})
+    assert answer.status_code == 400
+    assert text in answer.json()["sentence"]
+
+
+def test_a_range_in_wall_time_is_that_of_the_page_and_its_chart(sample: Imported) -> None:
+    ((reset,),) = sample.rows("SELECT socket FROM v_aborts WHERE reason = 4 AND on_listener = 0 ORDER BY t_ns LIMIT 1")
+    home = f"/t/{sample.report.key}/sockets"
+    with served(sample.folder) as client:
+        page = client.get(f"{home}/{reset}", params={"from": "09:30:00.5", "to": "2025-06-03T09:30:02Z"}, headers={"Accept": "text/html"})
+        turned = client.get(home, params={"from": "09:30:05", "to": "4 s"})
+    assert 'data-from="500000000" data-to="2000000000"' in page.text
+    assert turned.status_code == 400
+
+
+def test_a_trace_without_a_start_has_no_wall_time() -> None:
+    with pytest.raises(ValueError, match="does not say when it began"):
+        parse_time("2025-06-03T09:30Z")

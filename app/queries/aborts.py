@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, Integer, Row, and_, func, select, type_coerce
 
 from app import format as fmt
-from app.filters import Conditions, Filter, one_of, parse_count, yes_no
+from app.filters import Conditions, Filter, one_of, parse_bytes, parse_count, parse_duration, yes_no
 from app.links import ProcessRef
 from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.connection import connection_filters
 from app.queries.stack_refs import stack_hash
+from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
     moment_filters,
     owner_filter,
@@ -57,9 +59,12 @@ class AbortRow:
     stack: str | None
 
 
+_quiet = abort.c.t_ns - abort.c.last_traffic_ns
+
 FILTERS = (
     owner_filter(abort.c.socket_n),
     socket_filter(abort.c.socket_n),
+    *connection_filters(abort.c.socket_n),
     Filter(
         "reason",
         parse_count,
@@ -122,10 +127,19 @@ FILTERS = (
         show=lambda v: "soon after a use that followed" if v else "not after",
         choices=(("yes", "after a rest"), ("no", "not")),
     ),
+    Filter(
+        "status",
+        parse_status,
+        lambda v: status_condition(_s.c.last_error, v),
+        "whose socket's last error is {}",
+        "Last error",
+        show=status_words,
+        hint="10054, a name",
+    ),
+    Filter("min_unread", parse_bytes, lambda v: abort.c.unread_bytes >= v, "with {} unread or more", "Unread from", show=fmt.bytes_text),
+    Filter("min_quiet", parse_duration, lambda v: _quiet >= v, "after {} of quiet or more", "Quiet from", show=fmt.duration, hint="10 s"),
     *moment_filters(abort.c.t_ns),
 )
-
-_quiet = abort.c.t_ns - abort.c.last_traffic_ns
 
 _MOMENT = (abort.c.t_ns,)
 
@@ -136,6 +150,9 @@ SORTS = (
     Sort("reason", abort.c.reason),
     Sort("initiator", abort.c.initiator),
     Sort("during", abort.c.during),
+    Sort("primary", type_coerce(abort.c.is_primary, Integer), falls=True),
+    Sort("last_error", _s.c.last_error),
+    Sort("location", abort.c.location),
     Sort("unread_bytes", abort.c.unread_bytes, falls=True),
     Sort("outstanding", abort.c.outstanding, falls=True),
     Sort("quiet_ns", _quiet, falls=True),

@@ -5,11 +5,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, func, select
 
-from app.filters import Conditions, Filter, parse_count
-from app.format import words
+from app.filters import Conditions, Filter, parse_bytes, parse_count
+from app.format import bytes_text, words
 from app.links import ProcessRef
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.addresses import address_numbers, parse_address_range
+from app.queries.connection import connection_filters
 from app.queries.who import (
     moment_filters,
     owner_filter,
@@ -52,6 +53,7 @@ class DropRow:
 FILTERS = (
     owner_filter(drop.c.socket_n),
     socket_filter(drop.c.socket_n),
+    *connection_filters(drop.c.socket_n, peer_n=drop.c.source_n),
     Filter(
         "reason",
         parse_count,
@@ -61,6 +63,8 @@ FILTERS = (
         choices=tuple((str(number), f"{number} {words(reason.name)}") for number, reason in DATAGRAM_DROP_REASONS.items()),
     ),
     Filter("source", parse_address_range, lambda v: drop.c.source_n.in_(address_numbers(v)), "from {}", "Source", hint="IP or prefix"),
+    Filter("min_bytes", parse_bytes, lambda v: drop.c.length >= v, "of {} or more", "Size from", show=bytes_text, hint="1 KiB"),
+    Filter("max_bytes", parse_bytes, lambda v: drop.c.length <= v, "of {} or less", "Size to", show=bytes_text),
     *moment_filters(drop.c.t_ns),
 )
 
@@ -73,6 +77,7 @@ SORTS = (
     Sort("reason", drop.c.reason),
     Sort("length", drop.c.length, falls=True),
     Sort("source", _source.c.text),
+    Sort("receive_buffer_bytes", drop.c.receive_buffer_bytes, falls=True),
     Sort("receives_outstanding", drop.c.receives_outstanding, falls=True),
 )
 

@@ -10,6 +10,7 @@ from app.filters import Filter, one_of
 from app.links import ProcessRef
 from app.paging import Asked, Sort
 from app.queries.addresses import remote_filter
+from app.queries.connection import connection_filters
 from app.queries.operations import words_of
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
@@ -79,6 +80,7 @@ FILTERS = (
         hint="10054, 0xc000020d, a name",
     ),
     remote_filter(_remote_n),
+    *connection_filters(_operation.c.socket_n, peer_n=_operation.c.peer_n),
     *moment_filters(_time),
 )
 

@@ -6,6 +6,7 @@ up to the time that the others reach.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, false, func, literal_column, or_, select
@@ -14,6 +15,7 @@ from app import format as fmt
 from app.filters import Conditions, Filter, parse_count
 from app.links import ProcessRef, operation_link
 from app.paging import Asked, BadPosition, Position, Sort, number_at, without_index
+from app.queries.connection import connection_condition, connection_filters
 from app.queries.resolution import LONG_NS
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
@@ -78,19 +80,12 @@ class EventRow:
 FILTERS = (
     process_filter(_owner.c.process_n),
     socket_filter(_event.c.socket_n),
+    *connection_filters(_event.c.socket_n),
     Filter("event", parse_count, lambda v: _event.c.event == v, "with event id {}", "Event id", hint="1032"),
     Filter("tid", parse_count, lambda v: _event.c.tid == v, "of thread {}", "Thread"),
     Filter("header_pid", parse_count, lambda v: _event.c.pid == v, "under process id {}", "Header process id"),
     Filter("references", parse_count, lambda v: _references >= v, "with references from {} on", "References from", hint="registered I/O"),
-    Filter(
-        "status",
-        parse_status,
-        lambda v: status_condition(_event.c.status, v),
-        "with status {}",
-        "Status",
-        show=status_words,
-        hint="10054, a name",
-    ),
+    Filter("status", parse_status, partial(status_condition, _event.c.status), "with status {}", "Status", show=status_words, hint="10054"),
     *moment_filters(_event.c.t_ns),
 )
 
@@ -165,6 +160,8 @@ def _conditions(
 
     add("process", process_n, lambda column, value: (owner_filter if column is socket_n else process_filter)(column).sql(value))
     add("endpoint", socket_n, lambda column, value: socket_filter(column).sql(value))
+    for key in ("address", "port", "protocol"):
+        add(key, socket_n, partial(connection_condition, key))
     add("event", event, lambda column, value: column == value)
     add("tid", tid, lambda column, value: column == value)
     add("header_pid", header_pid, lambda column, value: column == value)

@@ -6,9 +6,11 @@ from typing import Any
 from sqlalchemy import Connection, and_, func, select
 
 from app import format as fmt
-from app.filters import Conditions, Filter, one_of
+from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes
 from app.links import ProcessRef, allocation_link, operation_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.connection import connection_filters
+from app.queries.operations import words_of
 from app.queries.stack_refs import stack_hash
 from app.queries.who import (
     moment_filters,
@@ -64,6 +66,7 @@ class FreeRow:
 FILTERS = (
     process_filter(finding.c.process_n),
     socket_filter(finding.c.socket_n),
+    *connection_filters(finding.c.socket_n, address_key="ip"),
     Filter(
         "kind",
         one_of(KINDS),
@@ -82,6 +85,25 @@ FILTERS = (
         show=" or ".join,
         choices=(("certain", "certain"), ("possible", "possible")),
     ),
+    Filter(
+        "operation",
+        one_of(OPERATION_KINDS),
+        words_of(OPERATION_KINDS, _operation.c.kind),
+        "of a {}",
+        "Operation",
+        show=" or ".join,
+        choices=tuple((kind, kind) for kind in OPERATION_KINDS),
+    ),
+    Filter(
+        "address",
+        parse_address,
+        lambda v: and_(_allocation.c.address <= fmt.stored_address(v), _allocation.c.address + _allocation.c.size > fmt.stored_address(v)),
+        "whose block holds {}",
+        "Block address",
+        hint="0x…",
+    ),
+    Filter("min_size", parse_bytes, lambda v: _allocation.c.size >= v, "of blocks of {} or more", "Block from", show=fmt.bytes_text),
+    Filter("max_size", parse_bytes, lambda v: _allocation.c.size <= v, "of blocks of {} or less", "Block to", show=fmt.bytes_text),
     *moment_filters(finding.c.t_ns),
 )
 
@@ -92,6 +114,10 @@ SORTS = (
     Sort("kind", finding.c.kind),
     Sort("certainty", finding.c.certainty),
     Sort("process", _p.c.image),
+    Sort("posted_ns", _operation.c.posted_ns),
+    Sort("buffer", _operation.c.buffer),
+    Sort("posted_len", _operation.c.posted_len, falls=True),
+    Sort("allocation_size", _allocation.c.size, falls=True),
     Sort("by_bytes", finding.c.by_bytes, falls=True),
 )
 

@@ -6,10 +6,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, func, literal, null, select, union_all
 
 from app import format as fmt
-from app.filters import Conditions, Filter, parse_count
+from app.filters import Conditions, Filter, parse_count, parse_duration
 from app.links import ProcessRef
 from app.paging import Asked, Position, Sort, count_up_to, fetch
-from app.queries.addresses import parse_port, port_numbers
+from app.queries.addresses import address_numbers, parse_address_range, parse_port, port_numbers
 from app.queries.sums import number_where
 from app.queries.who import (
     life_filters,
@@ -114,6 +114,24 @@ FILTERS = (
     process_filter(socket.c.process_n),
     socket_filter(socket.c.n),
     Filter("port", parse_port, lambda v: socket.c.local_n.in_(port_numbers(v)), "on port {}", "Port"),
+    Filter(
+        "address",
+        parse_address_range,
+        lambda v: socket.c.local_n.in_(address_numbers(v)),
+        "on address {}",
+        "Local address",
+        hint="IP or prefix",
+    ),
+    Filter("min_failed", parse_count, lambda v: _failed >= v, "with {} failed connections or more", "Failed from"),
+    Filter(
+        "min_wait",
+        parse_duration,
+        lambda v: _happened.c.longest_wait_ns >= v,
+        "whose longest wait is {} or more",
+        "Wait from",
+        show=fmt.duration,
+        hint="200 ms",
+    ),
     Filter("min_backlog", parse_count, lambda v: _happened.c.backlog_peak >= v, "whose backlog reached {}", "Backlog from"),
     *life_filters(socket.c.first_ns, func.coalesce(socket.c.closed_ns, socket.c.last_ns)),
 )
@@ -124,6 +142,9 @@ SORTS = (
     Sort("first_ns", socket.c.first_ns, is_time=True),
     Sort("process", _p.c.image),
     Sort("local", _local.c.text),
+    Sort("closed_ns", socket.c.closed_ns),
+    Sort("accepted_unused", _unused, falls=True),
+    Sort("pauses", func.coalesce(_happened.c.pauses, 0), falls=True),
     Sort("backlog_asked", _happened.c.backlog_asked, falls=True),
     Sort("backlog_peak", _happened.c.backlog_peak, falls=True),
     Sort("indications", _indications, falls=True),

@@ -11,6 +11,7 @@ from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, 
 from app.links import OperationLink, ProcessRef, operation_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.buffer_memory import MEMORY_FILTER
+from app.queries.connection import connection_filters
 from app.queries.resolution import LONG_NS
 from app.queries.stack_refs import stack_hash
 from app.queries.statuses import parse_status, status_condition, status_words
@@ -135,6 +136,7 @@ def _touches(value: int) -> ColumnElement[bool]:
 FILTERS = (
     owner_filter(operation.c.socket_n),
     socket_filter(operation.c.socket_n),
+    *connection_filters(operation.c.socket_n, peer_n=operation.c.peer_n),
     Filter(
         "kind",
         one_of(OPERATION_KINDS),
@@ -179,6 +181,7 @@ FILTERS = (
     Filter(
         "min_length", parse_bytes, lambda v: operation.c.posted_len >= v, "of buffers of {} or more", "Buffer from", show=fmt.bytes_text
     ),
+    Filter("max_length", parse_bytes, lambda v: operation.c.posted_len <= v, "of buffers of {} or less", "Buffer to", show=fmt.bytes_text),
     Filter(
         "min_latency", parse_duration, lambda v: _latency >= v, "that took {} or longer", "Latency from", show=fmt.duration, hint="200 ms"
     ),
@@ -226,6 +229,9 @@ _LONG_LIVED: ColumnElement[bool] = literal_column(f"(operation.end_ns IS NULL OR
 
 SORTS = (
     Sort("posted_ns", operation.c.posted_ns, is_time=True),
+    Sort("process", _p.c.image),
+    Sort("peer", _peer.c.text),
+    Sort("posted_tid", operation.c.posted_tid),
     Sort("kind", operation.c.kind),
     Sort("outcome", operation.c.outcome),
     Sort("status", operation.c.status),

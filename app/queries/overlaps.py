@@ -1,6 +1,7 @@
 """Memory handed to a second operation while the first was still using it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, or_, select
@@ -9,6 +10,7 @@ from app import format as fmt
 from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes
 from app.links import ProcessRef, operation_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
+from app.queries.connection import connection_condition, connection_filters
 from app.queries.who import (
     moment_filters,
     process_columns,
@@ -64,6 +66,12 @@ class OverlapRow:
     second_posted_ns: int | None
 
 
+def _of_either(key: str, value: Any) -> ColumnElement[bool]:  # Any: what the filter of this key parses
+    return or_(*(connection_condition(key, s.c.n, value) for s in (_s1, _s2)))
+
+
+_connected = tuple(replace(one, sql=partial(_of_either, one.key)) for one in connection_filters(_s1.c.n, address_key="ip"))
+
 FILTERS = (
     process_filter(_s1.c.process_n),
     Filter(
@@ -82,6 +90,7 @@ FILTERS = (
         "Address",
         hint="0x…",
     ),
+    *_connected,
     Filter(
         "pair",
         one_of(_PAIRS),
@@ -130,6 +139,7 @@ FILTERS = (
     Filter(
         "min_bytes", parse_bytes, lambda v: overlap.c.hi - overlap.c.lo >= v, "that share {} or more", "Shared from", show=fmt.bytes_text
     ),
+    Filter("max_bytes", parse_bytes, lambda v: overlap.c.hi - overlap.c.lo <= v, "that share {} or less", "Shared to", show=fmt.bytes_text),
     *moment_filters(overlap.c.t_ns),
 )
 
@@ -145,6 +155,8 @@ SORTS = (
     Sort("lo", overlap.c.lo),
     Sort("pair", overlap.c.pair),
     Sort("certainty", overlap.c.certainty),
+    Sort("range", overlap.c.range),
+    Sort("scope", overlap.c.scope),
 )
 
 

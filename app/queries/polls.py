@@ -40,6 +40,8 @@ FILTERS = (
     Filter("tid", parse_count, lambda v: poll.c.tid == v, "of thread {}", "Thread"),
     Filter("status", parse_status, lambda v: status_condition(poll.c.error, v), "with status {}", "Status", show=status_words),
     Filter("min_latency", parse_duration, lambda v: _took >= v, "that took {} or longer", "Took from", show=fmt.duration, hint="200 ms"),
+    Filter("max_latency", parse_duration, lambda v: _took <= v, "that took {} or less", "Took to", show=fmt.duration),
+    Filter("min_handles", parse_count, lambda v: poll.c.handles >= v, "of {} handles or more", "Handles from"),
     *life_filters(poll.c.posted_ns, poll.c.completed_ns),
 )
 
@@ -49,6 +51,8 @@ SORTS = (
     Sort("posted_ns", poll.c.posted_ns, is_time=True),
     Sort("took_ns", _took, falls=True),
     Sort("process", _p.c.image),
+    Sort("tid", poll.c.tid),
+    Sort("timeout_raw", poll.c.timeout_raw, falls=True),
     Sort("handles", poll.c.handles, falls=True),
     Sort("error", poll.c.error),
 )

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, literal, select, union_all
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, literal, or_, select, union_all
 
 from app import format as fmt
-from app.filters import Conditions, Filter
+from app.filters import Conditions, Filter, one_of
 from app.links import ProcessRef
 from app.paging import Asked, Sort
-from app.queries.addresses import address_numbers, parse_address_range
+from app.queries.addresses import address_numbers, parse_address_range, parse_port, port_numbers
+from app.queries.connection import PROTOCOLS, connection_condition
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.sums import number_where
 from app.queries.who import (
@@ -80,10 +81,25 @@ class BindFailureRow:
     requested: str | None
 
 
+def _has_port(port: int) -> ColumnElement[bool]:
+    numbers = port_numbers(port)
+    return or_(_socket.c.local_n.in_(numbers), _socket.c.remote_n.in_(numbers))
+
+
 FILTERS = (
     process_filter(_socket.c.process_n),
     Filter(
         "address", parse_address_range, lambda v: _socket.c.remote_n.in_(address_numbers(v)), "to {}", "Remote address", hint="IP or prefix"
+    ),
+    Filter("port", parse_port, _has_port, "with port {}", "Port", hint="local or remote"),
+    Filter(
+        "protocol",
+        one_of(tuple(PROTOCOLS)),
+        lambda v: connection_condition("protocol", _socket.c.n, v),
+        "speaking {}",
+        "Protocol",
+        show=" or ".join,
+        choices=(("tcp", "TCP"), ("udp", "UDP")),
     ),
     Filter(
         "status",
@@ -102,6 +118,10 @@ _count = func.count()
 SORTS = (
     Sort("count", _count, falls=True),
     Sort("first_ns", func.min(_socket.c.first_ns)),
+    Sort("last_ns", func.max(_socket.c.first_ns), falls=True),
+    Sort("process", _p.c.image),
+    Sort("host", _remote.c.ip),
+    Sort("closed_here", number_where(_socket.c.closed_ns.is_not(None)), falls=True),
     Sort("open_at_end", number_where(_socket.c.closed_ns.is_(None)), falls=True),
     Sort("bytes_sent", func.sum(_socket.c.bytes_sent), falls=True),
     Sort("bytes_received", func.sum(_socket.c.bytes_received), falls=True),

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, and_, func, or_, select
 
 from app import format as fmt
-from app.filters import Conditions, Filter, parse_count, parse_text, yes_no
+from app.filters import Conditions, Filter, parse_bytes, parse_count, parse_text, yes_no
 from app.links import ProcessLink, process_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.who import life_filters
@@ -148,6 +148,11 @@ FILTERS = (
         show=lambda v: "with a" if v else "without a",
         choices=(("yes", "traced"), ("no", "not traced")),
     ),
+    Filter(
+        "min_bytes", parse_bytes, lambda v: _sent + _received >= v, "that moved {} or more", "Bytes from", show=fmt.bytes_text, hint="1 MiB"
+    ),
+    Filter("min_errors", parse_count, lambda v: _errors >= v, "with {} errors or more", "Errors from"),
+    Filter("min_heap", parse_bytes, lambda v: _peak.c.value >= v, "whose heap reached {}", "Heap from", show=fmt.bytes_text, hint="10 MiB"),
     *life_filters(func.coalesce(process.c.start_ns, process.c.first_ns), process.c.end_ns),
 )
 

@@ -10,6 +10,7 @@ from app.filters import Condition, Conditions, Filter
 from app.links import ProcessRef, parse_socket
 from app.paging import Asked, Position
 from app.queries import operations
+from app.queries.connection import connection_filters
 from app.queries.operations import OperationRow, operation
 from app.queries.who import life_filters, owner_filter, socket_filter, socket_number
 from collector.store.tables import TRACE
@@ -46,10 +47,14 @@ class SmallReceiveRow:
 FILTERS: tuple[Filter, ...] = (
     owner_filter(operation.c.socket_n),
     socket_filter(operation.c.socket_n),
+    *connection_filters(operation.c.socket_n, peer_n=operation.c.peer_n),
+    *(one for one in operations.FILTERS if one.key in ("min_length", "max_length", "tid")),
     *life_filters(operation.c.posted_ns, operation.c.end_ns),
 )
 
-SORTS = tuple(sort for sort in operations.SORTS if sort.key in ("posted_ns", "posted_len"))
+SORTS = tuple(
+    sort for sort in operations.SORTS if sort.key in ("posted_ns", "process", "peer", "posted_tid", "kind", "bytes", "posted_len")
+)
 """The list's first order is by time."""
 
 

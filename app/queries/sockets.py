@@ -6,10 +6,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 
 from app import format as fmt
-from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, yes_no
+from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, yes_no
 from app.links import ProcessRef, socket_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
-from app.queries.addresses import AddressRange, address_numbers, parse_address_range, parse_port, port_numbers, remote_filter
+from app.queries.addresses import remote_filter
+from app.queries.connection import PROTOCOLS, own_connection_filters
+from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import life_filters, process_columns, process_filter, process_ref, process_table
 from collector.store.evidence import HALF_CLOSED_NS, half_closed, is_left_open
 from collector.store.tables import TRACE
@@ -25,7 +27,6 @@ remote = TRACE.tables["address"].alias("remote")
 
 ENDS = ("closed", "superseded", "open_at_end", "closing_at_end", "ended_by_exit")
 TYPES = {"none": 0, "stream": 1, "dgram": 2, "raw": 3, "rdm": 4, "seqpacket": 5}
-PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58}
 
 _TYPE_WORDS = {number: word for word, number in TYPES.items()}
 _PROTOCOL_WORDS = {number: word.upper() for word, number in PROTOCOLS.items()} | {58: "ICMPv6"}
@@ -72,26 +73,6 @@ def protocol_words(family: int | None, kind: int | None, protocol: int | None) -
     return f"protocol {protocol}"
 
 
-def _has_address(wanted: AddressRange) -> ColumnElement[bool]:
-    return _at(address_numbers(wanted))
-
-
-def _has_port(port: int) -> ColumnElement[bool]:
-    return _at(port_numbers(port))
-
-
-def _at(numbers: Any) -> ColumnElement[bool]:  # Any: a select of address numbers
-    talked = select(peer.c.socket_n).where(peer.c.trace_id == 1, peer.c.address_n.in_(numbers))
-    return or_(socket.c.local_n.in_(numbers), socket.c.remote_n.in_(numbers), socket.c.n.in_(talked))
-
-
-def _is_protocol(words: tuple[str, ...]) -> ColumnElement[bool]:
-    by_type = {"tcp": 1, "udp": 2}
-    return or_(
-        *(or_(socket.c.protocol == PROTOCOLS[word], and_(socket.c.protocol == 0, socket.c.type == by_type.get(word, -1))) for word in words)
-    )
-
-
 # An abort at a listener tells of a connection that never had a socket; the listener lives on (winsock-semantics 8.8).
 _was_aborted = exists().where(abort.c.trace_id == 1, abort.c.socket_n == socket.c.n, ~abort.c.on_listener)
 _was_used = or_(
@@ -123,18 +104,8 @@ _life = func.coalesce(socket.c.closed_ns, socket.c.last_ns) - socket.c.first_ns
 FILTERS = (
     process_filter(socket.c.process_n),
     Filter("endpoint", parse_address, lambda v: socket.c.endpoint == fmt.stored_address(v), "at endpoint {}", "Endpoint", hint="0x…"),
-    Filter("address", parse_address_range, _has_address, "with address {}", "Address", hint="IP, IP:port or prefix"),
+    *own_connection_filters(socket),
     remote_filter(socket.c.remote_n),
-    Filter("port", parse_port, _has_port, "with port {}", "Port", hint="local or remote"),
-    Filter(
-        "protocol",
-        one_of(tuple(PROTOCOLS)),
-        _is_protocol,
-        "speaking {}",
-        "Protocol",
-        show=" or ".join,
-        choices=(("tcp", "TCP"), ("udp", "UDP"), ("icmp", "ICMP"), ("icmpv6", "ICMPv6")),
-    ),
     Filter(
         "type",
         one_of(tuple(TYPES)),
@@ -172,6 +143,25 @@ FILTERS = (
         show=fmt.bytes_text,
         hint="64 KiB",
     ),
+    Filter(
+        "max_bytes",
+        parse_bytes,
+        lambda v: socket.c.bytes_sent + socket.c.bytes_received <= v,
+        "that moved {} or less",
+        "Bytes to",
+        show=fmt.bytes_text,
+    ),
+    Filter(
+        "status",
+        parse_status,
+        lambda v: status_condition(socket.c.last_error, v),
+        "whose last error is {}",
+        "Last error",
+        show=status_words,
+        hint="10054, a name",
+    ),
+    Filter("min_life", parse_duration, lambda v: _life >= v, "that lived {} or longer", "Life from", show=fmt.duration, hint="10 s"),
+    Filter("max_life", parse_duration, lambda v: _life <= v, "that lived {} or shorter", "Life to", show=fmt.duration),
     *life_filters(socket.c.first_ns, func.coalesce(socket.c.destroyed_ns, socket.c.closed_ns, socket.c.last_ns)),
     Filter(
         "listener",
@@ -217,6 +207,7 @@ _MOMENT = (socket.c.first_ns,)
 SORTS = (
     Sort("first_ns", socket.c.first_ns, is_time=True),
     Sort("process", p.c.image),
+    Sort("protocol", socket.c.protocol),
     Sort("local", local.c.text),
     Sort("remote", remote.c.text),
     Sort("bytes_sent", socket.c.bytes_sent, falls=True),

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select,
 
 from app.links import ProcessRef
 from app.paging import Asked, Sort
+from app.queries.connection import own_connection_filters
 from app.queries.operations import kinds_of
 from app.queries.sums import number_where
 from app.queries.who import (
@@ -63,10 +64,10 @@ def _is_delay(ns: ColumnElement[Any]) -> ColumnElement[bool]:  # Any: an integer
 _is_send = _operation.c.kind.in_(kinds_of("send"))
 _moment = case((_is_send, _operation.c.posted_ns), else_=_operation.c.completed_ns)
 
-FILTERS = (process_filter(_s.c.process_n), socket_filter(_s.c.n), *moment_filters(_moment))
+FILTERS = (process_filter(_s.c.process_n), socket_filter(_s.c.n), *own_connection_filters(_s), *moment_filters(_moment))
 
-_NAMES = ("count", "lost_ns", "mean_ns", "small_sends", "first_ns")
-_OF_SOCKET = ("process", "endpoint")
+_NAMES = ("count", "lost_ns", "mean_ns", "small_sends", "first_ns", "last_ns")
+_OF_SOCKET = ("process", "endpoint", "address", "port", "protocol")
 
 
 def _of_socket(asked: Asked) -> list[ColumnElement[bool]]:
@@ -120,7 +121,7 @@ def _steps(asked: Asked) -> Any:  # Any: a subquery
     )
 
 
-SORTS = tuple(Sort(name, _operation.c.n, falls=name != "first_ns") for name in _NAMES)
+SORTS = tuple(Sort(name, _operation.c.n, falls=not name.endswith("t_ns") or name == "lost_ns") for name in _NAMES)
 """By the columns of the rows, which are sums; the columns given here are not used."""
 
 

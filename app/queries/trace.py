@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from app.page import ProblemLine, TraceHead
 from collector.store.tables import TRACE
 
-__all__ = ["TraceRow", "has_losses", "head", "problems", "trace_row"]
+__all__ = ["TraceRow", "has_losses", "head", "problems", "start_utc", "trace_row"]
 
 _trace = TRACE.tables["trace"]
 _problem = TRACE.tables["problem"]
@@ -41,6 +41,11 @@ def trace_row(db: Connection) -> TraceRow | None:
     """The trace of a file."""
     found = db.execute(select(*(_trace.c[name] for name in TraceRow.__dataclass_fields__)).where(_trace.c.trace_id == 1)).first()
     return TraceRow(**found._mapping) if found else None
+
+
+def start_utc(db: Connection) -> str | None:
+    """When the trace began, as stored; None where it does not say."""
+    return db.execute(select(_trace.c.start_utc).where(_trace.c.trace_id == 1)).scalar()
 
 
 def problems(db: Connection) -> list[ProblemLine]:

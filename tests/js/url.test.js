@@ -9,7 +9,7 @@ test("the state of a view is read from its query string", () => {
     to: 9223372036854775807n,
     selected: "recv:0x10@7",
   });
-  assert.deepEqual(readState("?from=soon"), { from: null, to: null, selected: null });
+  assert.deepEqual(readState("?from=09:30:12 UTC&to="), { from: "09:30:12 UTC", to: null, selected: null });
 });
 
 test("a changed state keeps what it does not speak of", () => {

@@ -2,10 +2,15 @@
 
 import { parseNs } from "./time.js";
 
-/** The range and the selection that a query string asks for; absent or unreadable parts are null. */
+/** A moment of a query string: exact where it is one in nanoseconds, else the text as it is, which the server reads; null where there is none. */
+function moment(text) {
+  return parseNs(text) ?? (text || null);
+}
+
+/** The range and the selection that a query string asks for; absent parts are null. */
 export function readState(search) {
   const query = new URLSearchParams(search);
-  return { from: parseNs(query.get("from")), to: parseNs(query.get("to")), selected: query.get("selected") || null };
+  return { from: moment(query.get("from")), to: moment(query.get("to")), selected: query.get("selected") || null };
 }
 
 /** A query string with some of its parts changed: null takes one away, the others stay as they were, in their order. */
