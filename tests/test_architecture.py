@@ -7,6 +7,7 @@ import pytest
 
 LEAVES = {
     "collector.limits",
+    "collector.masks",
     "collector.errors",
     "collector.clock",
     "collector.losses",
@@ -30,6 +31,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.sockaddr": (),
     "collector.recording": (),
     "collector.limits": (),
+    "collector.masks": (),
     "collector.raw": (),
     "collector.source": (),
     "collector.schema": ("collector.raw",),

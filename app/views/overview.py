@@ -19,6 +19,7 @@ from app.queries import findings as finding_queries
 from app.queries import overview as queries
 from app.queries import processes as process_queries
 from app.queries.activity import activity
+from app.queries.contents import Contents, contents
 from app.queries.trace import TraceRow, trace_row
 from app.recording import AREAS, Command
 from app.render import render
@@ -49,6 +50,7 @@ class OverviewPage(Page):
     """What one trace is about."""
 
     recorded: TraceRow
+    contents: Contents
     counts: queries.Counts
     findings: tuple[finding_queries.FindingRow, ...]
     findings_number: int
@@ -85,6 +87,7 @@ def overview(request: Request, trace: ReadTrace) -> Response:
         section="overview",
         notes=notes_part(request, trace, "", all_below=True, limit=NOTES_SHOWN),
         recorded=recorded,
+        contents=contents(trace.db),
         counts=counts,
         findings=tuple(findings),
         findings_number=number,

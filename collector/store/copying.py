@@ -12,6 +12,7 @@ from sqlalchemy.schema import CreateTable
 from collector.errors import CollectCancelled, StoreError, StoreFull
 from collector.store import dialects
 from collector.store.engine import TraceFolder
+from collector.store.masking import mask_file
 from collector.store.tables import CATALOG
 from collector.store.views import CATALOG_VIEWS, create_catalog_views
 
@@ -21,18 +22,27 @@ _PIECE_BYTES = 4 << 20
 _note = CATALOG.tables["note"]
 
 
-def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Callable[[], bool]) -> int:
+def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Callable[[], bool], *, mask_secret: bytes | None = None) -> int:
     """Write a finished trace to `target`, replacing what is there; returns how many notes went with it.
 
-    The copy is built beside the target, reaches the disk, and then takes the target's name. Raises StoreFull, StoreError, CollectCancelled;
-    then nothing is left behind and an older target is as it was.
+    With `mask_secret` everything in it that names a machine or its people is replaced (`store/masking`); that is done within the folder of
+    traces, so that no original reaches the place of the target, whatever happens. The copy is built beside the target, reaches the disk,
+    and then takes the target's name. Raises StoreFull, StoreError, CollectCancelled; then nothing is left behind and an older target is as
+    it was.
     """
     target = Path(os.path.realpath(target))
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    masked = folder.trace_path(key).with_name(f"{key}.{os.getpid()}.masking")
     notes = _notes(folder, key)
     try:
-        _copy(folder.trace_path(key), part, should_cancel)
-        _add_notes(part, notes)
+        if mask_secret is not None:
+            _copy(folder.trace_path(key), masked, should_cancel)
+            _add_notes(masked, notes)
+            mask_file(masked, mask_secret, should_cancel)
+            _copy(masked, part, should_cancel)
+        else:
+            _copy(folder.trace_path(key), part, should_cancel)
+            _add_notes(part, notes)
         with part.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(part, target)  # noqa: PTH105 - one atomic step, the same on all systems
@@ -43,7 +53,7 @@ def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Calla
             raise StoreFull(_full(target)) from error
         raise StoreError(f"{target}: cannot be written ({error.strerror}). Nothing was exported; name another place with -o.") from error
     finally:
-        for left in (part, part.with_name(part.name + "-journal")):
+        for left in (masked, masked.with_name(masked.name + "-journal"), part, part.with_name(part.name + "-journal")):
             with contextlib.suppress(OSError):
                 left.unlink(missing_ok=True)
     return len(notes)
