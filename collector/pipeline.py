@@ -22,8 +22,10 @@ from collector.model.kept import KeptRecords
 from collector.model.processes import Processes
 from collector.model.rollups import SocketRollups
 from collector.model.rows import Rows, rows_of
+from collector.model.socket_sums import socket_sums
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
+from collector.model.tallies import Tallies
 from collector.model.trace_row import end_of_trace, trace_row
 from collector.naming import Naming, find_names, write_names
 from collector.problems import STORED_IN_PART, Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
@@ -174,7 +176,7 @@ class _Import:
         self.stacks = Stacks(self.processes, clock)
         self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
         self.heaps = Heaps(self.processes, self.stacks, clock, losses)
-        self.socket_rollups, self.heap_rollups = SocketRollups(), HeapRollups()
+        self.socket_rollups, self.heap_rollups, self.tallies = SocketRollups(), HeapRollups(), Tallies()
         self.records = 0
         self.first_ns = self.last_ns = 0
         self.collected_utc = now_utc()
@@ -242,9 +244,9 @@ class _Import:
             self.count(rows)
 
     def count(self, rows: Rows) -> None:
-        """Let the roll-ups see rows that stay."""
-        self.socket_rollups.take(rows)
-        self.heap_rollups.take(rows)
+        """Let the roll-ups and sums see rows that stay."""
+        for counted in (self.socket_rollups, self.heap_rollups, self.tallies):
+            counted.take(rows)
 
     def endings(self) -> Iterator[Rows]:
         """What is left of each model when the windows are over; a later one may ask an earlier one for what it finished with."""
@@ -263,11 +265,14 @@ class _Import:
         """What those passes find; those that read nothing back come first, so that the rows before them are written meanwhile."""
         if not self.limits:
             yield from self.socket_rollups.finish(first_ns=self.first_ns)
+            yield from self.tallies.finish()
         yield from join_buffers(self.writer.connection, self.clock, self.reader.losses)
         if self.limits:
             for rows in self.writer.limit(self.limits):
                 self.count(rows)
             yield from self.socket_rollups.finish(first_ns=self.first_ns)
+            yield from self.tallies.finish()
+        yield from socket_sums(self.writer.connection)
         yield from self.heap_rollups.finish(self.writer.connection)
 
     def name_frames(self) -> Naming | None:

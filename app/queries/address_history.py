@@ -1,27 +1,29 @@
 """What lived and what happened at an address."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Text, and_, cast, func, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, func, literal, literal_column, or_, select
 
 from app import format as fmt
 from app.links import ProcessRef
+from app.paging import without_index
 from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.operations import OperationRow, operation, operation_rows
 from app.queries.overlaps import OverlapRow, overlap, overlap_rows
 from app.queries.sockets import SocketRow, socket, socket_rows
 from app.queries.who import process_columns, process_ref, process_table
-from collector.errors import StoreSlow
-from collector.store.tables import TRACE
+from collector.store.tables import LARGE_BYTES, TRACE
 from collector.words import SPACES
 
 __all__ = ["MAX_ROWS", "RangeRow", "allocations_at", "operations_at", "overlaps_at", "ranges_at", "sockets_at"]
 
 MAX_ROWS = 100
 
-_NEAR = 1 << 20
-"""Blocks up to this size are found by their address; larger ones by a search of their own, which may take too long."""
+# Written as the indexes have it, since a partial index is used only for its very condition.
+_is_large_operation: ColumnElement[bool] = literal_column(f"(operation.posted_len > {LARGE_BYTES})")
+_is_large_allocation: ColumnElement[bool] = literal_column(f"(allocation.size > {LARGE_BYTES})")
 
 _module = TRACE.tables["module"]
 _thread = TRACE.tables["thread"]
@@ -51,11 +53,24 @@ def sockets_at(db: Connection, address: int) -> list[SocketRow]:
 
 def operations_at(db: Connection, address: int) -> list[OperationRow]:
     """Operations whose buffer holds the address; of kernel addresses those that begin there."""
-    stored = fmt.stored_address(address)
-    inside = and_(
-        operation.c.space == SPACES.index("user"), operation.c.buffer <= stored, operation.c.buffer + operation.c.posted_len > stored
+    stored, o = fmt.stored_address(address), operation.c
+    holds = (o.space == SPACES.index("user"), o.buffer + o.posted_len > stored)
+    far = without_index(o.buffer) < stored - LARGE_BYTES
+    searches = (
+        (o.buffer == stored,),
+        (o.buffer.between(stored - LARGE_BYTES, stored - 1), *holds),
+        (_is_large_operation, far, *holds),
     )
-    return operation_rows(db, or_(operation.c.buffer == stored, inside), limit=MAX_ROWS)
+    return operation_rows(db, o.n.in_(_first_numbers(db, operation, searches)), limit=MAX_ROWS)
+
+
+def _first_numbers(db: Connection, table: Table, searches: Sequence[tuple[ColumnElement[bool], ...]]) -> list[int]:
+    """Numbers of the first MAX_ROWS rows that any of some searches finds, which have no row in common."""
+    found: list[int] = []
+    for conditions in searches:
+        rows = db.execute(select(table.c.n).where(table.c.trace_id == 1, *conditions).order_by(without_index(table.c.n)).limit(MAX_ROWS))
+        found += rows.scalars()
+    return sorted(found)[:MAX_ROWS]
 
 
 def overlaps_at(db: Connection, address: int) -> list[OverlapRow]:
@@ -64,18 +79,14 @@ def overlaps_at(db: Connection, address: int) -> list[OverlapRow]:
     return overlap_rows(db, overlap.c.lo <= stored, overlap.c.hi > stored, limit=MAX_ROWS)
 
 
-def allocations_at(db: Connection, address: int) -> tuple[list[AllocationRow], bool]:
-    """Allocations that hold the address, and whether large ones were searched too."""
-    stored = fmt.stored_address(address)
-    a = allocation.c
+def allocations_at(db: Connection, address: int) -> list[AllocationRow]:
+    """Allocations that hold the address."""
+    stored, a = fmt.stored_address(address), allocation.c
     holds = or_(a.address + a.size > stored, a.address == stored)
     owners = select(_heap.c.process_n).where(_heap.c.trace_id == 1)
-    near = allocation_rows(db, a.process_n.in_(owners), a.address.between(stored - _NEAR, stored), holds, limit=MAX_ROWS)
-    try:
-        large = allocation_rows(db, a.size > _NEAR, a.address < stored - _NEAR, a.address + a.size > stored, limit=MAX_ROWS)
-    except StoreSlow:
-        return near, False
-    return sorted(near + large, key=lambda row: row.first_ns)[:MAX_ROWS], True
+    near = (a.process_n.in_(owners), a.address.between(stored - LARGE_BYTES, stored), holds)
+    far = (_is_large_allocation, without_index(a.address) < stored - LARGE_BYTES, holds)
+    return allocation_rows(db, a.n.in_(_first_numbers(db, allocation, (near, far))), limit=MAX_ROWS)
 
 
 def ranges_at(db: Connection, address: int) -> list[RangeRow]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, or_, select
+from sqlalchemy import Connection, Row, Subquery, and_, func, or_, select
 
 from app import format as fmt
 from app.filters import Filter, one_of
@@ -32,6 +32,7 @@ __all__ = ["FILTERS", "SORTS", "ErrorRow", "errors"]
 
 _operation = TRACE.tables["operation"]
 _p = process_table()
+_failure = TRACE.tables["failure"]
 _abort = TRACE.tables["abort"]
 _time = func.coalesce(_operation.c.completed_ns, _operation.c.posted_ns)
 
@@ -104,9 +105,44 @@ SORTS = (
 
 def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], bool]:
     """The groups in the order asked for, at most as many as a page has, and whether there are more."""
-    order = asked.order.sort.column
     remote = TRACE.tables["address"].alias("remote")
-    groups = (
+    groups = _groups(asked) if asked.where.items else _all_groups(asked)
+    s = socket_table("of_group")
+    rows = db.execute(
+        select(groups, remote.c.text.label("remote"), s.c.closed_ns, *socket_columns(s), *process_columns(_p))
+        .select_from(
+            groups.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == groups.c.socket_n))
+            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == s.c.process_n))
+            .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == s.c.remote_n))
+        )
+        .order_by(groups.c.place)
+    ).all()
+    return [_row(db, row) for row in rows[: asked.limit]], len(rows) > asked.limit
+
+
+def _all_groups(asked: Asked) -> Subquery:
+    """All groups of the trace, as the collector has counted them; `n` counts in the first order of the page."""
+    f = _failure.c
+    by = {"count": f["count"], "first_ns": f.first_ns, "last_ns": f.last_ns, "kind": f.kind, "status": f.status}[asked.order.sort.key]
+    by_number = asked.order.falls and asked.order.sort.key == "count"
+    order = (f.n,) if by_number else (by.desc() if asked.order.falls else by.asc(), f.first_ns)
+    chosen = (
+        select(f.socket_n, f.kind, f.status, f["count"].label("number"), f.first_ns.label("earliest_ns"), f.last_ns.label("latest_ns"), f.n)
+        .where(f.trace_id == 1)
+        .order_by(*order)
+        .limit(asked.limit + 1)
+        .subquery("chosen")
+    )
+    c = chosen.c
+    key = {"count": c.number, "first_ns": c.earliest_ns, "last_ns": c.latest_ns, "kind": c.kind, "status": c.status}[asked.order.sort.key]
+    again = (c.n,) if by_number else (key.desc() if asked.order.falls else key.asc(), c.earliest_ns)
+    return select(chosen, func.row_number().over(order_by=again).label("place")).subquery("groups")
+
+
+def _groups(asked: Asked) -> Subquery:
+    """The groups of the operations that the filters leave."""
+    order = asked.order.sort.column
+    return (
         select(
             _operation.c.socket_n,
             _operation.c.kind,
@@ -122,17 +158,6 @@ def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], bool]:
         .limit(asked.limit + 1)
         .subquery("groups")
     )
-    s = socket_table("of_group")
-    rows = db.execute(
-        select(groups, remote.c.text.label("remote"), s.c.closed_ns, *socket_columns(s), *process_columns(_p))
-        .select_from(
-            groups.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == groups.c.socket_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == s.c.process_n))
-            .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == s.c.remote_n))
-        )
-        .order_by(groups.c.place)
-    ).all()
-    return [_row(db, row) for row in rows[: asked.limit]], len(rows) > asked.limit
 
 
 def _row(db: Connection, row: Row[Any]) -> ErrorRow:  # Any: the columns selected above

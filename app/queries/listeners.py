@@ -10,7 +10,6 @@ from app.filters import Conditions, Filter, parse_count, parse_duration
 from app.links import ProcessRef
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.addresses import address_numbers, parse_address_range, parse_port, port_numbers
-from app.queries.sums import number_where
 from app.queries.who import (
     life_filters,
     process_columns,
@@ -35,26 +34,7 @@ _local = TRACE.tables["address"].alias("local")
 _p = process_table()
 
 
-def _number(what: str) -> Any:  # Any: an SQL sum
-    return number_where(_event.c.what == what)
-
-
-_happened = (
-    select(
-        _event.c.socket_n,
-        func.max(_event.c.backlog_asked).label("backlog_asked"),
-        func.max(_event.c.backlog_now).label("backlog_peak"),
-        _number("indication").label("indications"),
-        _number("accepted").label("accepted"),
-        number_where(failed_at_listener(_event)).label("failed"),
-        _number("pause").label("pauses"),
-        func.max(_event.c.wait_ns).label("longest_wait_ns"),
-        func.avg(_event.c.wait_ns).label("mean_wait_ns"),
-    )
-    .where(_event.c.trace_id == 1)
-    .group_by(_event.c.socket_n)
-    .subquery("happened")
-)
+_happened = TRACE.tables["listener_sum"]
 _made = socket.alias("made")
 _unused = (
     select(func.count())
@@ -173,7 +153,7 @@ _ROWS = (
     .select_from(
         socket.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == socket.c.process_n))
         .outerjoin(_local, and_(_local.c.trace_id == 1, _local.c.n == socket.c.local_n))
-        .outerjoin(_happened, _happened.c.socket_n == socket.c.n)
+        .outerjoin(_happened, and_(_happened.c.trace_id == 1, _happened.c.socket_n == socket.c.n))
     )
     .where(socket.c.listener)
 )
@@ -193,7 +173,7 @@ def _row(row: Row[Any]) -> ListenerRow:  # Any: the columns of _ROWS
         failed=row.failed,
         accepted_unused=row.accepted_unused,
         longest_wait_ns=row.longest_wait_ns,
-        mean_wait_ns=None if row.mean_wait_ns is None else int(row.mean_wait_ns),
+        mean_wait_ns=row.mean_wait_ns,
         pauses=row.pauses,
     )
 

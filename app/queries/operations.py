@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, literal_column, or_, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, yes_no
@@ -15,7 +15,6 @@ from app.queries.connection import connection_filters
 from app.queries.resolution import LONG_NS
 from app.queries.stack_refs import stack_hash
 from app.queries.statuses import parse_status, status_condition, status_words
-from app.queries.sums import number_where
 from app.queries.who import (
     life_filters,
     owner_filter,
@@ -32,7 +31,6 @@ from collector.words import BUFFER_CLASSES, MATCHES, OPERATION_KINDS, OUTCOMES, 
 
 __all__ = [
     "FILTERS",
-    "LOOKED_AT",
     "NEVER_COMPLETED",
     "SORTS",
     "OperationRow",
@@ -48,13 +46,11 @@ __all__ = [
 
 operation = TRACE.tables["operation"]
 _buffer = TRACE.tables["operation_buffer"]
+_sums = TRACE.tables["operation_sum"]
 _s = socket_table()
 _p = process_table()
 _peer = TRACE.tables["address"].alias("peer")
 _posted_by = process_table("h")
-
-LOOKED_AT = 500_000
-"""Operations that a sentence about all of them looks at, so that no page waits for a count."""
 
 NEVER_COMPLETED = ("in_flight", "unknown_end", "ended_with_socket", "ended_by_exit")
 
@@ -365,25 +361,16 @@ def find_operation(db: Connection, socket_n: ColumnElement[int] | int, link: Ope
     )
 
 
-def in_flight_addresses(db: Connection) -> tuple[int, int, bool]:
-    """How many sends and receives took time at all, how many of those had a user address, and whether that is all of the trace.
-
-    Looks at the first LOOKED_AT operations.
-    """
-    numbers = operation.c.n
-    first, last = db.execute(
-        select(*(select(end(numbers)).where(operation.c.trace_id == 1).scalar_subquery() for end in (func.min, func.max)))
+def in_flight_addresses(db: Connection) -> tuple[int, int]:
+    """How many sends and receives took time at all, and how many of those had a user address."""
+    s = _sums.c
+    is_user = s.space == SPACES.index("user")
+    row = db.execute(
+        select(func.coalesce(func.sum(s["count"]), 0), func.coalesce(func.sum(case((is_user, s["count"]), else_=0)), 0)).where(
+            s.trace_id == 1, s.waits
+        )
     ).one()
-    waits = (
-        operation.c.trace_id == 1,
-        numbers < (first or 0) + LOOKED_AT,
-        operation.c.kind.in_(kinds_of("send", "recv", "sendto", "recvfrom", "sendmsg", "recvmsg")),
-        or_(operation.c.end_ns.is_(None), operation.c.end_ns > operation.c.posted_ns),
-        operation.c.posted_ns.is_not(None),
-    )
-    is_user = operation.c.space == SPACES.index("user")
-    row = db.execute(select(func.count(), func.coalesce(number_where(is_user), 0)).where(*waits)).one()
-    return int(row[0]), int(row[1]), last is None or last < first + LOOKED_AT
+    return int(row[0]), int(row[1])
 
 
 def operation_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[OperationRow]:

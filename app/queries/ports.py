@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, one_of
@@ -23,16 +23,16 @@ from app.queries.who import (
     socket_ref,
     socket_table,
 )
+from collector.store.evidence import DYNAMIC_PORTS, dynamic_ports_held
 from collector.store.tables import TRACE
 
 __all__ = ["DYNAMIC_PORTS", "FILTERS", "SORTS", "BindFailureRow", "PortUseRow", "RemoteRow", "bind_failures", "port_use", "remotes"]
 
-DYNAMIC_PORTS = (49_152, 65_535)
-"""The default range from which Windows takes ports that nobody asked for."""
-
 MAX_ROWS = 200
 
 _socket = TRACE.tables["socket"]
+_process_sum = TRACE.tables["process_sum"]
+_remote_sum = TRACE.tables["remote_sum"]
 _failure = TRACE.tables["bind_failure"]
 _local = TRACE.tables["address"].alias("local")
 _remote = TRACE.tables["address"].alias("remote")
@@ -134,6 +134,8 @@ def _rate(count: int, first_ns: int, last_ns: int) -> str | None:
 
 def remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], bool]:
     """Connections by process and remote host in the order asked for, and whether there are more than a page has."""
+    if not asked.where.items and asked.order.sort.key != "host":
+        return _all_remotes(db, asked)
     order = asked.order.sort.column
     rows = db.execute(
         select(
@@ -160,6 +162,31 @@ def remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], bool]:
     return [_remote_row(row) for row in rows[: asked.limit]], len(rows) > asked.limit
 
 
+def _all_remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], bool]:
+    """The same of all sockets, as the collector has summed them."""
+    r = _remote_sum.c
+    order = _p.c.image if asked.order.sort.key == "process" else r[asked.order.sort.key]
+    by_number = asked.order.falls and asked.order.sort.key == "count"  # the order in which they are stored
+    rows = db.execute(
+        select(
+            r.text,
+            r["count"].label("number"),
+            r.open_at_end,
+            r.closed_here,
+            r.first_ns.label("opened_ns"),
+            r.last_ns.label("latest_ns"),
+            r.bytes_sent,
+            r.bytes_received,
+            *process_columns(_p),
+        )
+        .select_from(_remote_sum.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == r.process_n)))
+        .where(r.trace_id == 1)
+        .order_by(*([r.n] if by_number else [order.desc() if asked.order.falls else order.asc(), r.text]))
+        .limit(asked.limit + 1)
+    ).all()
+    return [_remote_row(row) for row in rows[: asked.limit]], len(rows) > asked.limit
+
+
 def _remote_row(row: Row[Any]) -> RemoteRow:  # Any: the columns selected above
     text: str = row.text
     host = text[1:].partition("]")[0] if text.startswith("[") else text.rpartition(":")[0] or text
@@ -179,6 +206,8 @@ def _remote_row(row: Row[Any]) -> RemoteRow:  # Any: the columns selected above
 
 def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
     """Port use by process, most opens first."""
+    if not where.items:
+        return _all_port_use(db)
     failures = (
         select(_socket.c.process_n, func.count().label("count"))
         .select_from(_failure.join(_socket, and_(_socket.c.trace_id == 1, _socket.c.n == _failure.c.socket_n)))
@@ -207,7 +236,7 @@ def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
         .order_by(func.count().desc(), _socket.c.process_n)
         .limit(MAX_ROWS)
     ).all()
-    peaks = _peaks(db, where)
+    peaks = {process_n: (held, moment) for process_n, held, moment in db.execute(dynamic_ports_held(*where.clauses()))}
     return [
         PortUseRow(
             process=process_ref(row),
@@ -223,33 +252,30 @@ def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
     ]
 
 
-def _peaks(db: Connection, where: Conditions) -> dict[int | None, tuple[int, int | None]]:
-    """The most dynamic ports a process held at once, and when first: a running sum of opens and closes."""
-    dynamic = (
-        _local.c.trace_id == 1,
-        _socket.c.trace_id == 1,
-        _local.c.n == _socket.c.local_n,
-        _local.c.port.between(*DYNAMIC_PORTS),
-        _socket.c.accepted_from_n.is_(None),
-        *where.clauses(),
-    )
-    ended = func.coalesce(_socket.c.closed_ns, _socket.c.destroyed_ns)
-    steps = union_all(
-        select(_socket.c.process_n, _socket.c.first_ns.label("t"), literal(1).label("step")).where(*dynamic),
-        select(_socket.c.process_n, ended.label("t"), literal(-1).label("step")).where(*dynamic, ended.is_not(None)),
-    ).subquery("steps")
-    running = select(
-        steps.c.process_n,
-        steps.c.t,
-        func.sum(steps.c.step).over(partition_by=steps.c.process_n, order_by=(steps.c.t, steps.c.step)).label("held"),
-    ).subquery("running")
-    best = select(running.c.process_n, func.max(running.c.held).label("held")).group_by(running.c.process_n).subquery("best")
+def _all_port_use(db: Connection) -> list[PortUseRow]:
+    """The same of all sockets, as the collector has summed them."""
+    u = _process_sum.c
     rows = db.execute(
-        select(best.c.process_n, best.c.held, func.min(running.c.t))
-        .select_from(best.join(running, and_(running.c.process_n.is_not_distinct_from(best.c.process_n), running.c.held == best.c.held)))
-        .group_by(best.c.process_n, best.c.held)
+        select(u.sockets, u.open_at_end, u.ports, u.first_ns.label("opened_ns"), u.last_ns.label("latest_ns"), u.failed_binds)
+        .add_columns(u.peak_dynamic, u.peak_ns, *process_columns(_p))
+        .select_from(_process_sum.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == u.process_n)))
+        .where(u.trace_id == 1)
+        .order_by(u.sockets.desc(), u.process_n)
+        .limit(MAX_ROWS)
     )
-    return {process_n: (held, moment) for process_n, held, moment in rows}
+    return [
+        PortUseRow(
+            process=process_ref(row),
+            opens=row.sockets,
+            per_second=_rate(row.sockets, row.opened_ns, row.latest_ns),
+            open_at_end=row.open_at_end,
+            ports=row.ports,
+            peak_dynamic=row.peak_dynamic,
+            peak_ns=row.peak_ns,
+            bind_failures=row.failed_binds,
+        )
+        for row in rows
+    ]
 
 
 def bind_failures(db: Connection, where: Conditions) -> list[BindFailureRow]:

@@ -28,40 +28,20 @@ __all__ = [
 ]
 
 process = TRACE.tables["process"]
-_socket = TRACE.tables["socket"]
-_bind_failure = TRACE.tables["bind_failure"]
 _counter = TRACE.tables["heap_counter"]
 _module = TRACE.tables["module"]
 _owner = TRACE.tables["owner"]
 
 MAX_MODULES = 500
 
-_totals = (
-    select(
-        _socket.c.process_n.label("process_n"),
-        func.count().label("sockets"),
-        func.sum(_socket.c.bytes_sent).label("bytes_sent"),
-        func.sum(_socket.c.bytes_received).label("bytes_received"),
-        func.sum(_socket.c.errors).label("errors"),
-    )
-    .where(_socket.c.trace_id == 1)
-    .group_by(_socket.c.process_n)
-    .subquery("totals")
-)
-_failed_binds = (
-    select(_socket.c.process_n.label("process_n"), func.count().label("binds"))
-    .select_from(_bind_failure.join(_socket, and_(_socket.c.trace_id == 1, _socket.c.n == _bind_failure.c.socket_n)))
-    .where(_bind_failure.c.trace_id == 1)
-    .group_by(_socket.c.process_n)
-    .subquery("failed_binds")
-)
+_totals = TRACE.tables["process_sum"]
 _peak = _counter.alias("peak")
 _allocated = _counter.alias("allocated")
 
 _sockets = func.coalesce(_totals.c.sockets, 0)
 _sent = func.coalesce(_totals.c.bytes_sent, 0)
 _received = func.coalesce(_totals.c.bytes_received, 0)
-_errors = func.coalesce(_totals.c.errors, 0) + func.coalesce(_failed_binds.c.binds, 0)
+_errors = func.coalesce(_totals.c.errors + _totals.c.failed_binds, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +180,7 @@ _ROWS: Select[Any] = select(  # Any: the columns of ProcessRow
     _peak.c.value.label("peak_bytes"),
     _allocated.c.value.label("bytes_allocated"),
 ).select_from(
-    process.outerjoin(_totals, _totals.c.process_n == process.c.n)
-    .outerjoin(_failed_binds, _failed_binds.c.process_n == process.c.n)
+    process.outerjoin(_totals, and_(_totals.c.trace_id == 1, _totals.c.process_n == process.c.n))
     .outerjoin(_peak, _counted(_peak, "peak_bytes"))
     .outerjoin(_allocated, _counted(_allocated, "bytes_allocated"))
 )

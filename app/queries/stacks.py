@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, Subquery, and_, case, func, select
 
 from app import format as fmt
 from app.filters import Filter, parse_bytes, parse_text
@@ -34,6 +34,7 @@ _stack = TRACE.tables["stack"]
 _frame = TRACE.tables["stack_frame"]
 _ref = TRACE.tables["stack_ref"]
 _allocation = TRACE.tables["allocation"]
+_sum = TRACE.tables["stack_sum"]
 _p = process_table()
 
 _SHOWN_FRAMES = 3
@@ -104,8 +105,42 @@ def held_by_stack(db: Connection, asked: Asked) -> tuple[list[HeldRow], bool]:
 
     Allocations are summed by the reference of their stack first: references are few, and the stacks behind them are joined to the sums.
     """
+    is_all = all(item.filter.key in ("frame", "process") for item in asked.where.items)
     of_allocations = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key != "frame"]
     of_stacks = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key == "frame"]
+    chosen = _summed(asked) if is_all else _sums_of(of_allocations)
+    order = chosen.c[asked.order.sort.key]
+    rows = db.execute(
+        select(
+            _stack.c.n.label("stack_n"),
+            _stack.c.hash,
+            *(chosen.c[name] for name in ("held_bytes", "held_count", "allocations", "allocated_bytes")),
+            chosen.c.first_ns.label("earliest_ns"),
+            chosen.c.last_ns.label("latest_ns"),
+            *process_columns(_p),
+        )
+        .select_from(
+            chosen.join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == chosen.c.stack_n)).outerjoin(
+                _p, and_(_p.c.trace_id == 1, _p.c.n == chosen.c.process_n)
+            )
+        )
+        .where(*of_stacks)
+        .order_by(order.desc() if asked.order.falls else order.asc(), _stack.c.hash)
+        .limit(asked.limit + 1)
+    ).all()
+    shown = rows[: asked.limit]
+    callers = callers_of(db, [row.stack_n for row in shown])
+    return [_held(row, callers.get(row.stack_n, "")) for row in shown], len(rows) > asked.limit
+
+
+def _summed(asked: Asked) -> Subquery:
+    """The sums that the collector has made, of all blocks of the processes asked for."""
+    of_process = [process_filter(_sum.c.process_n).sql(item.value) for item in asked.where.items if item.filter.key == "process"]
+    return select(_sum).where(_sum.c.trace_id == 1, *of_process).subquery("summed")
+
+
+def _sums_of(conditions: list[ColumnElement[bool]]) -> Subquery:
+    """The same of some blocks: by the reference of their stack first, as references are few, then by stack."""
     by_ref = (
         select(
             _allocation.c.owner_stack_ref,
@@ -117,36 +152,23 @@ def held_by_stack(db: Connection, asked: Asked) -> tuple[list[HeldRow], bool]:
             func.min(_allocation.c.first_ns).label("first_ns"),
             func.max(_allocation.c.first_ns).label("last_ns"),
         )
-        .where(_allocation.c.trace_id == 1, _allocation.c.owner_stack_ref.is_not(None), *of_allocations)
+        .where(_allocation.c.trace_id == 1, _allocation.c.owner_stack_ref.is_not(None), *conditions)
         .group_by(_allocation.c.owner_stack_ref, _allocation.c.process_n)
         .subquery("by_ref")
     )
-    sums: dict[str, Any] = {
-        name: func.sum(by_ref.c[name]) for name in ("held_bytes", "held_count", "allocations", "allocated_bytes")
-    }  # Any: sums
-    sums |= {"first_ns": func.min(by_ref.c.first_ns)}
-    order = sums[asked.order.sort.key]
-    rows = db.execute(
+    r = by_ref.c
+    return (
         select(
-            _stack.c.n.label("stack_n"),
-            _stack.c.hash,
-            *(total.label(name if name != "first_ns" else "earliest_ns") for name, total in sums.items()),
-            func.max(by_ref.c.last_ns).label("latest_ns"),
-            *process_columns(_p),
+            _ref.c.stack_n,
+            r.process_n,
+            *(func.sum(r[name]).label(name) for name in ("held_bytes", "held_count", "allocations", "allocated_bytes")),
+            func.min(r.first_ns).label("first_ns"),
+            func.max(r.last_ns).label("last_ns"),
         )
-        .select_from(
-            by_ref.join(_ref, and_(_ref.c.trace_id == 1, _ref.c.ref == by_ref.c.owner_stack_ref))
-            .join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == _ref.c.stack_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == by_ref.c.process_n))
-        )
-        .where(*of_stacks)
-        .group_by(_stack.c.n, by_ref.c.process_n)
-        .order_by(order.desc() if asked.order.falls else order.asc(), _stack.c.hash)
-        .limit(asked.limit + 1)
-    ).all()
-    shown = rows[: asked.limit]
-    callers = callers_of(db, [row.stack_n for row in shown])
-    return [_held(row, callers.get(row.stack_n, "")) for row in shown], len(rows) > asked.limit
+        .select_from(by_ref.join(_ref, and_(_ref.c.trace_id == 1, _ref.c.ref == r.owner_stack_ref)))
+        .group_by(_ref.c.stack_n, r.process_n)
+        .subquery("summed")
+    )
 
 
 def _held(row: Any, callers: str) -> HeldRow:  # Any: a row with the columns selected above
@@ -248,24 +270,15 @@ def stacks_beginning_with(db: Connection, text: str, *, limit: int) -> list[tupl
 def stack_users(db: Connection, stack_n: int) -> list[HeldRow]:
     """What a stack allocated, by process."""
     rows = db.execute(
-        select(
-            _stack.c.hash,
-            _held_bytes.label("held_bytes"),
-            _held_count.label("held_count"),
-            func.count().label("allocations"),
-            func.sum(_allocation.c.size_at_open).label("allocated_bytes"),
-            func.min(_allocation.c.first_ns).label("earliest_ns"),
-            func.max(_allocation.c.first_ns).label("latest_ns"),
-            *process_columns(_p),
-        )
+        select(_stack.c.hash, *(_sum.c[name] for name in ("held_bytes", "held_count", "allocations", "allocated_bytes")))
+        .add_columns(_sum.c.first_ns.label("earliest_ns"), _sum.c.last_ns.label("latest_ns"), *process_columns(_p))
         .select_from(
-            _stack.join(_ref, and_(_ref.c.trace_id == 1, _ref.c.stack_n == _stack.c.n))
-            .join(_allocation, and_(_allocation.c.trace_id == 1, _allocation.c.owner_stack_ref == _ref.c.ref))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _allocation.c.process_n))
+            _sum.join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == _sum.c.stack_n)).outerjoin(
+                _p, and_(_p.c.trace_id == 1, _p.c.n == _sum.c.process_n)
+            )
         )
-        .where(_stack.c.trace_id == 1, _stack.c.n == stack_n)
-        .group_by(_allocation.c.process_n)
-        .order_by(_held_bytes.desc())
+        .where(_sum.c.trace_id == 1, _sum.c.stack_n == stack_n)
+        .order_by(_sum.c.held_bytes.desc())
         .limit(50)
     )
     return [_held(row, "") for row in rows]

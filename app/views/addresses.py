@@ -35,7 +35,7 @@ RANGE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPage(Page):
-    """One address. `large_searched` is false where the search for large allocations took too long."""
+    """One address."""
 
     address: Address
     sockets: Listing
@@ -43,7 +43,6 @@ class AddressPage(Page):
     operations: Listing
     overlaps: Listing
     ranges: Listing
-    large_searched: bool
     most: int
 
 
@@ -58,10 +57,9 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
     """What lived and what happened at an address: endpoints, allocations, buffers of operations, overlaps, modules, thread stacks."""
     value = parse_address(address)
     path = trace.urls("address", trace_key=trace.key, address=value)
-    allocations, searched = queries.allocations_at(trace.db, value)
     found = {
         "sockets": plain_listing("sockets", path, SOCKET_COLUMNS, queries.sockets_at(trace.db, value)),
-        "allocations": plain_listing("allocations", path, ALLOCATION_COLUMNS, allocations),
+        "allocations": plain_listing("allocations", path, ALLOCATION_COLUMNS, queries.allocations_at(trace.db, value)),
         "operations": plain_listing("operations", path, OPERATION_COLUMNS, queries.operations_at(trace.db, value)),
         "overlaps": plain_listing("overlaps", path, OVERLAP_COLUMNS, queries.overlaps_at(trace.db, value)),
         "ranges": plain_listing("ranges", path, RANGE_COLUMNS, queries.ranges_at(trace.db, value)),
@@ -75,7 +73,6 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         crumbs=trace.crumbs(),
         canonical=path,
         address=value,
-        large_searched=searched,
         most=queries.MAX_ROWS,
         sockets=found["sockets"],
         allocations=found["allocations"],

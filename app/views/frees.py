@@ -71,11 +71,10 @@ def in_flight_frees(request: Request, trace: ReadTrace) -> Response:
 
 def _facts(db: Connection) -> tuple[str, ...]:
     """How much this list can know."""
-    waiting, known, is_all = in_flight_addresses(db)
-    of = count(waiting) if is_all else f"the first {count(waiting)}"
+    waiting, known = in_flight_addresses(db)
     if not waiting:
         return ()
-    said = f"{plural(known, 'operation')} of {of} that were in flight for a time had a user address"
+    said = f"{plural(known, 'operation')} of {count(waiting)} that were in flight for a time had a user address"
     said += "." if known == waiting else "; of the others nothing can be said here."
     return (said,)
 

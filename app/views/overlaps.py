@@ -66,12 +66,11 @@ def overlaps(request: Request, trace: ReadTrace) -> Response:
 
 def _facts(db: Connection) -> tuple[str, ...]:
     """How much this list can know: operations whose buffer address the driver did not log can overlap unseen."""
-    waiting, known, is_all = in_flight_addresses(db)
-    of = count(waiting) if is_all else f"the first {count(waiting)}"
+    waiting, known = in_flight_addresses(db)
     if not waiting:
         return ()
     return (
-        f"{plural(known, 'operation')} of {of} that were in flight for a time had a user address. The others, pending "
+        f"{plural(known, 'operation')} of {count(waiting)} that were in flight for a time had a user address. The others, pending "
         "requests above all, show the kernel's own address: what they share stays unseen. Of a request with several buffers only the "
         "start of the first is known.",
     )

@@ -5,17 +5,19 @@ Every function gives a part of a query; numbers are those of a trace's tables, t
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Integer, Select, and_, case, exists, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, FromClause, Integer, Select, and_, case, exists, func, literal, or_, select, type_coerce, union_all
 
 from collector import words
 from collector.afdcodes import TRANSPORT_ABORTS
-from collector.store.tables import abort, listen_event, operation, socket, socket_event
+from collector.store.tables import abort, address, listen_event, operation, socket, socket_event
 
 __all__ = [
+    "DYNAMIC_PORTS",
     "HALF_CLOSED_NS",
     "REST_NS",
     "SAME_INCIDENT_NS",
     "SOON_NS",
+    "dynamic_ports_held",
     "failed_at_listener",
     "half_closed",
     "is_left_open",
@@ -23,6 +25,8 @@ __all__ = [
     "rest_before",
 ]
 
+DYNAMIC_PORTS = (49_152, 65_535)
+"""The default range from which Windows takes ports that nobody asked for."""
 HALF_CLOSED_NS = 5_000_000_000
 """How long a socket stays open after its peer finished before that is worth a look."""
 REST_NS = 5_000_000_000
@@ -110,3 +114,30 @@ def rest_before(a: FromClause = abort) -> ColumnElement[int]:
     )
     is_one = and_(a.c.is_primary, ~a.c.on_listener, a.c.during == "running", a.c.reason.in_(TRANSPORT_ABORTS))
     return type_coerce(case((is_one, again - before)), Integer)
+
+
+def dynamic_ports_held(*conditions: ColumnElement[bool]) -> Select[Any]:  # Any: columns of several types
+    """The most dynamic ports that each process held at once, and when first: `process_n`, `held`, `t`. A running sum of opens and closes.
+
+    `conditions` are on `socket`. Accepted sockets are left out, as they share the port of their listener.
+    """
+    s, local = socket.c, address.alias("local_port").c
+    ended = func.coalesce(s.closed_ns, s.destroyed_ns)
+    dynamic = (
+        s.trace_id == 1,
+        local.trace_id == 1,
+        local.n == s.local_n,
+        local.port.between(*DYNAMIC_PORTS),
+        s.accepted_from_n.is_(None),
+        *conditions,
+    )
+    steps = union_all(
+        select(s.process_n, s.first_ns.label("t"), literal(1).label("step")).where(*dynamic),
+        select(s.process_n, ended.label("t"), literal(-1).label("step")).where(*dynamic, ended.is_not(None)),
+    ).subquery("steps")
+    order = (steps.c.t, steps.c.step)
+    held = func.sum(steps.c.step).over(partition_by=steps.c.process_n, order_by=order).label("held")
+    running = select(steps.c.process_n, steps.c.t, held).subquery("running")
+    rank = func.row_number().over(partition_by=running.c.process_n, order_by=(running.c.held.desc(), running.c.t)).label("rank")
+    best = select(running.c.process_n, running.c.held, running.c.t, rank).subquery("best")
+    return select(best.c.process_n, best.c.held, best.c.t).where(best.c.rank == 1)

@@ -20,13 +20,16 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = ["CATALOG", "CATALOG_VERSION", "FEW_OPERATIONS", "ROW_COLUMNS", "TRACE", "TRACE_VERSION"]
+__all__ = ["CATALOG", "CATALOG_VERSION", "FEW_OPERATIONS", "LARGE_BYTES", "ROW_COLUMNS", "TRACE", "TRACE_VERSION"]
 
 CATALOG_VERSION = "c0001"
 TRACE_VERSION = "t0001"
 
 FEW_OPERATIONS = 800
 """Sockets with at most so many operations have no roll-ups of their own: reading their operations costs a page no more than its buckets."""
+
+LARGE_BYTES = 65_536
+"""What is larger is found by an index of its own where an address lies inside; the rest begins at most so far below."""
 
 NAMING = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(referred_table_name)s", "pk": "pk_%(table_name)s"}
 
@@ -352,6 +355,9 @@ socket = _trace_table(
     Index("ix_socket_bytes_received", "trace_id", "bytes_received"),
     Index("ix_socket_local_n", "trace_id", "local_n"),
     Index("ix_socket_remote_n", "trace_id", "remote_n"),
+    _partial("ix_socket_listener", "listener = 1"),  # the list of listeners
+    Index("ix_socket_sends", "trace_id", "sends"),  # the busiest sockets
+    _partial("ix_socket_accepted", "accepted_from_n IS NOT NULL", "accepted_from_n"),  # what a listener accepted
     comment="Lifetimes of endpoints.",
 )
 
@@ -407,6 +413,8 @@ operation = _trace_table(
     _number("completed_stack_ref"),
     Index("ix_operation_socket_n", "trace_id", "socket_n", "posted_ns"),  # a socket's timeline
     Index("ix_operation_posted_ns", "trace_id", "posted_ns"),  # the list of operations by time
+    _partial("ix_operation_buffer", "buffer IS NOT NULL", "buffer", "posted_len"),  # what happened at an address
+    _partial("ix_operation_large", f"posted_len > {LARGE_BYTES}", "buffer"),  # the same, where the buffer begins far below
     _long_lived("ix_operation_long", "end_ns IS NULL OR end_ns - posted_ns > 1073741824", "socket_n", "posted_ns"),  # in flight at a moment
     comment="Requests on sockets, from posted to completed.",
 )
@@ -652,6 +660,7 @@ allocation = _trace_table(
     Index("ix_allocation_address", "trace_id", "process_n", "address", "first_ns"),  # link 0xHEAP:0xADDRESS@NS, address history
     _long_lived("ix_allocation_long", "end_ns - first_ns > 1073741824", "process_n", "end_ns"),  # old blocks that end in a window
     # What is never freed, by stack; the columns behind first_ns are those that are summed, so that no row has to be looked up.
+    _partial("ix_allocation_large", f"size > {LARGE_BYTES}", "address"),  # address history of large blocks
     _partial("ix_allocation_held", "end_ns IS NULL", "process_n", "end_ns", "first_ns", "owner_stack_ref", "size", "trust"),
     comment="Heap blocks from alloc to free.",
 )
@@ -664,6 +673,7 @@ resize = _trace_table(
     _number("size", "bytes from then on", required=True),
     _number("old_size", "bytes until then", required=True),
     Index("ix_resize_allocation_n", "trace_id", "allocation_n"),
+    Index("ix_resize_t_ns", "trace_id", "t_ns"),  # changes within a window
     comment="Reallocations in place.",
 )
 
@@ -781,6 +791,103 @@ stack_ref = _trace_table(
     _number("stack_n", required=True),
     key=("ref",),
     comment="The stack behind a row's stack_ref; written when the definitions have arrived.",
+)
+
+# ---------------------------------------------------------------------------------------------------- sums over whole tables
+
+operation_sum = _trace_table(
+    "operation_sum",
+    _number("kind", "words.OPERATION_KINDS", required=True),
+    _number("outcome", "words.OUTCOMES", required=True),
+    _number("match", "words.MATCHES; NULL: no completion"),
+    _number("space", "words.SPACES; NULL for connect and accept"),
+    _flag("is_posted", "the post is in the trace"),
+    _flag("waits", "sends and receives that took time, or did not end"),
+    _number("count", "operations", required=True),
+    comment="How many operations of the trace are alike.",
+)
+
+failure = _trace_table(
+    "failure",
+    _number("socket_n", required=True),
+    _number("kind", "words.OPERATION_KINDS", required=True),
+    _number("status", "NTSTATUS"),
+    _number("count", "operations", required=True),
+    _ns("first_ns", required=True),
+    _ns("last_ns", required=True),
+    comment="Failed operations by socket, kind and status, would-block answers left out; those that failed most often first.",
+)
+
+process_sum = _trace_table(
+    "process_sum",
+    _number("process_n", "NULL: the sockets of unknown processes"),
+    _number("sockets", required=True),
+    _number("bytes_sent", required=True),
+    _number("bytes_received", required=True),
+    _number("errors", "failed operations", required=True),
+    _number("failed_binds", required=True),
+    _number("open_at_end", "sockets", required=True),
+    _number("not_made", "sockets whose making is not in the trace", required=True),
+    _number("ports", "distinct local ports", required=True),
+    _ns("first_ns", "opening of the first socket", required=True),
+    _ns("last_ns", "opening of the last socket", required=True),
+    _number("peak_dynamic", "most ports of the dynamic range held at once", required=True),
+    _ns("peak_ns"),
+    comment="The sockets of a process, summed.",
+)
+
+remote_sum = _trace_table(
+    "remote_sum",
+    _number("process_n"),
+    _text("text", "the first address of the host, as text", required=True),
+    _number("count", "sockets, accepted ones left out", required=True),
+    _number("open_at_end", required=True),
+    _number("closed_here", required=True),
+    _ns("first_ns", "opening of the first", required=True),
+    _ns("last_ns", "opening of the last", required=True),
+    _number("bytes_sent", required=True),
+    _number("bytes_received", required=True),
+    comment="The sockets of a process to one remote host, summed; most sockets first.",
+)
+
+listener_sum = _trace_table(
+    "listener_sum",
+    _number("socket_n", required=True),
+    _number("backlog_asked"),
+    _number("backlog_peak"),
+    _number("indications", required=True),
+    _number("accepted", required=True),
+    _number("failed", "requests and accepts", required=True),
+    _number("pauses", required=True),
+    _number("longest_wait_ns", "from an indication to its accept"),
+    _number("mean_wait_ns"),
+    key=("socket_n",),
+    comment="What happened at a listener, summed.",
+)
+
+stack_sum = _trace_table(
+    "stack_sum",
+    _number("stack_n", required=True),
+    _number("process_n", required=True),
+    _number("held_bytes", "at the end of the trace", required=True),
+    _number("held_count", "allocations", required=True),
+    _number("allocations", required=True),
+    _number("allocated_bytes", "at their start", required=True),
+    _ns("first_ns", "of the first allocation", required=True),
+    _ns("last_ns", "of the last allocation", required=True),
+    key=("stack_n", "process_n"),
+    comment="What a stack of a process allocated and holds.",
+)
+
+stack_use = _trace_table(
+    "stack_use",
+    _number("stack_n", required=True),
+    _text("what", required=True),
+    _number("times", required=True),
+    _ns("first_ns"),
+    _ns("last_ns"),
+    key=("stack_n", "what"),
+    comment="What a stack did besides allocating.",
 )
 
 ROW_COLUMNS = {table.name: tuple(c.name for c in table.columns if c.name != "trace_id") for table in TRACE.sorted_tables}

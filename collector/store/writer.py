@@ -109,13 +109,13 @@ class TraceWriter:
         self.counts |= counts
 
     def limit(self, limits: Limits) -> Iterator[dict[str, Lines]]:
-        """Take out what is not wanted; gives the rows of operations, sockets and allocations that stay, in pieces, to be counted.
+        """Take out what is not wanted; gives the rows of the tables that are counted, those that stay, in pieces.
 
         Raises NothingLeft, StoreFull, StoreError, CollectCancelled.
         """
         self.counts |= limit(self.connection, limits)
-        for table in ("socket", "operation", "allocation"):
-            found = self.connection.exec_driver_sql(f"SELECT {', '.join(ROW_COLUMNS[table])} FROM {table} ORDER BY n")  # noqa: S608 - our names
+        for table in ("stack_ref", "socket", "operation", "allocation", "socket_event", "abort", "heap_anomaly"):
+            found = self.connection.exec_driver_sql(f"SELECT {', '.join(ROW_COLUMNS[table])} FROM {table}")  # noqa: S608 - our names
             while rows := found.fetchmany(_ROWS_AT_ONCE):
                 yield {table: [tuple(row) for row in rows]}
 

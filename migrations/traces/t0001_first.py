@@ -100,6 +100,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("end_ns IS NULL"),
     )
     op.create_index(
+        "ix_allocation_large",
+        "allocation",
+        ["trace_id", "address"],
+        unique=False,
+        sqlite_where=sa.text("size > 65536"),
+        postgresql_where=sa.text("size > 65536"),
+    )
+    op.create_index(
         "ix_allocation_long",
         "allocation",
         ["trace_id", "process_n", "end_ns"],
@@ -156,6 +164,20 @@ def upgrade() -> None:
         sa.Column("last_ns", NUMBER, nullable=True, comment="ns since time 0"),
         sa.PrimaryKeyConstraint("trace_id", "n", name="pk_event_count"),
         comment="All records of the file by identity, foreign ones too.",
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "failure",
+        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
+        sa.Column("n", NUMBER, nullable=False),
+        sa.Column("socket_n", NUMBER, nullable=False),
+        sa.Column("kind", NUMBER, nullable=False, comment="words.OPERATION_KINDS"),
+        sa.Column("status", NUMBER, nullable=True, comment="NTSTATUS"),
+        sa.Column("count", NUMBER, nullable=False, comment="operations"),
+        sa.Column("first_ns", NUMBER, nullable=False, comment="ns since time 0"),
+        sa.Column("last_ns", NUMBER, nullable=False, comment="ns since time 0"),
+        sa.PrimaryKeyConstraint("trace_id", "n", name="pk_failure"),
+        comment="Failed operations by socket, kind and status, would-block answers left out; those that failed most often first.",
         sqlite_with_rowid=False,
     )
     op.create_table(
@@ -322,6 +344,22 @@ def upgrade() -> None:
     )
     op.create_index("ix_listen_event_socket_n", "listen_event", ["trace_id", "socket_n", "t_ns"], unique=False)
     op.create_table(
+        "listener_sum",
+        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
+        sa.Column("socket_n", NUMBER, nullable=False),
+        sa.Column("backlog_asked", NUMBER, nullable=True),
+        sa.Column("backlog_peak", NUMBER, nullable=True),
+        sa.Column("indications", NUMBER, nullable=False),
+        sa.Column("accepted", NUMBER, nullable=False),
+        sa.Column("failed", NUMBER, nullable=False, comment="requests and accepts"),
+        sa.Column("pauses", NUMBER, nullable=False),
+        sa.Column("longest_wait_ns", NUMBER, nullable=True, comment="from an indication to its accept"),
+        sa.Column("mean_wait_ns", NUMBER, nullable=True),
+        sa.PrimaryKeyConstraint("trace_id", "socket_n", name="pk_listener_sum"),
+        comment="What happened at a listener, summed.",
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "module",
         sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
         sa.Column("n", NUMBER, nullable=False),
@@ -384,6 +422,22 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index(
+        "ix_operation_buffer",
+        "operation",
+        ["trace_id", "buffer", "posted_len"],
+        unique=False,
+        sqlite_where=sa.text("buffer IS NOT NULL"),
+        postgresql_where=sa.text("buffer IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_operation_large",
+        "operation",
+        ["trace_id", "buffer"],
+        unique=False,
+        sqlite_where=sa.text("posted_len > 65536"),
+        postgresql_where=sa.text("posted_len > 65536"),
+    )
+    op.create_index(
         "ix_operation_long",
         "operation",
         ["trace_id", "socket_n", "posted_ns"],
@@ -402,6 +456,21 @@ def upgrade() -> None:
         sa.Column("allocation_offset", NUMBER, nullable=True, comment="bytes from the allocation's start to the buffer"),
         sa.PrimaryKeyConstraint("trace_id", "operation_n", name="pk_operation_buffer"),
         comment="The memory behind the user-mode buffers of operations; only in traces with heap, image or thread events.",
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "operation_sum",
+        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
+        sa.Column("n", NUMBER, nullable=False),
+        sa.Column("kind", NUMBER, nullable=False, comment="words.OPERATION_KINDS"),
+        sa.Column("outcome", NUMBER, nullable=False, comment="words.OUTCOMES"),
+        sa.Column("match", NUMBER, nullable=True, comment="words.MATCHES; NULL: no completion"),
+        sa.Column("space", NUMBER, nullable=True, comment="words.SPACES; NULL for connect and accept"),
+        sa.Column("is_posted", sa.Boolean(), nullable=False, comment="the post is in the trace"),
+        sa.Column("waits", sa.Boolean(), nullable=False, comment="sends and receives that took time, or did not end"),
+        sa.Column("count", NUMBER, nullable=False, comment="operations"),
+        sa.PrimaryKeyConstraint("trace_id", "n", name="pk_operation_sum"),
+        comment="How many operations of the trace are alike.",
         sqlite_with_rowid=False,
     )
     op.create_table(
@@ -524,6 +593,27 @@ def upgrade() -> None:
     op.create_index("ix_process_eprocess", "process", ["trace_id", "eprocess", "first_ns"], unique=False)
     op.create_index("ix_process_pid", "process", ["trace_id", "pid", "first_ns"], unique=False)
     op.create_table(
+        "process_sum",
+        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
+        sa.Column("n", NUMBER, nullable=False),
+        sa.Column("process_n", NUMBER, nullable=True, comment="NULL: the sockets of unknown processes"),
+        sa.Column("sockets", NUMBER, nullable=False),
+        sa.Column("bytes_sent", NUMBER, nullable=False),
+        sa.Column("bytes_received", NUMBER, nullable=False),
+        sa.Column("errors", NUMBER, nullable=False, comment="failed operations"),
+        sa.Column("failed_binds", NUMBER, nullable=False),
+        sa.Column("open_at_end", NUMBER, nullable=False, comment="sockets"),
+        sa.Column("not_made", NUMBER, nullable=False, comment="sockets whose making is not in the trace"),
+        sa.Column("ports", NUMBER, nullable=False, comment="distinct local ports"),
+        sa.Column("first_ns", NUMBER, nullable=False, comment="opening of the first socket; ns since time 0"),
+        sa.Column("last_ns", NUMBER, nullable=False, comment="opening of the last socket; ns since time 0"),
+        sa.Column("peak_dynamic", NUMBER, nullable=False, comment="most ports of the dynamic range held at once"),
+        sa.Column("peak_ns", NUMBER, nullable=True, comment="ns since time 0"),
+        sa.PrimaryKeyConstraint("trace_id", "n", name="pk_process_sum"),
+        comment="The sockets of a process, summed.",
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "raw_event",
         sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
         sa.Column("n", NUMBER, nullable=False),
@@ -543,6 +633,23 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
+        "remote_sum",
+        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
+        sa.Column("n", NUMBER, nullable=False),
+        sa.Column("process_n", NUMBER, nullable=True),
+        sa.Column("text", sa.Text(), nullable=False, comment="the first address of the host, as text"),
+        sa.Column("count", NUMBER, nullable=False, comment="sockets, accepted ones left out"),
+        sa.Column("open_at_end", NUMBER, nullable=False),
+        sa.Column("closed_here", NUMBER, nullable=False),
+        sa.Column("first_ns", NUMBER, nullable=False, comment="opening of the first; ns since time 0"),
+        sa.Column("last_ns", NUMBER, nullable=False, comment="opening of the last; ns since time 0"),
+        sa.Column("bytes_sent", NUMBER, nullable=False),
+        sa.Column("bytes_received", NUMBER, nullable=False),
+        sa.PrimaryKeyConstraint("trace_id", "n", name="pk_remote_sum"),
+        comment="The sockets of a process to one remote host, summed; most sockets first.",
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "resize",
         sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
         sa.Column("n", NUMBER, nullable=False),
@@ -556,6 +663,7 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_resize_allocation_n", "resize", ["trace_id", "allocation_n"], unique=False)
+    op.create_index("ix_resize_t_ns", "resize", ["trace_id", "t_ns"], unique=False)
     op.create_table(
         "skipped",
         sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
@@ -618,13 +726,30 @@ def upgrade() -> None:
         comment="Lifetimes of endpoints.",
         sqlite_with_rowid=False,
     )
+    op.create_index(
+        "ix_socket_accepted",
+        "socket",
+        ["trace_id", "accepted_from_n"],
+        unique=False,
+        sqlite_where=sa.text("accepted_from_n IS NOT NULL"),
+        postgresql_where=sa.text("accepted_from_n IS NOT NULL"),
+    )
     op.create_index("ix_socket_bytes_received", "socket", ["trace_id", "bytes_received"], unique=False)
     op.create_index("ix_socket_bytes_sent", "socket", ["trace_id", "bytes_sent"], unique=False)
     op.create_index("ix_socket_endpoint", "socket", ["trace_id", "endpoint", "first_ns"], unique=False)
     op.create_index("ix_socket_first_ns", "socket", ["trace_id", "first_ns"], unique=False)
+    op.create_index(
+        "ix_socket_listener",
+        "socket",
+        ["trace_id"],
+        unique=False,
+        sqlite_where=sa.text("listener = 1"),
+        postgresql_where=sa.text("listener = 1"),
+    )
     op.create_index("ix_socket_local_n", "socket", ["trace_id", "local_n"], unique=False)
     op.create_index("ix_socket_process_n", "socket", ["trace_id", "process_n", "first_ns"], unique=False)
     op.create_index("ix_socket_remote_n", "socket", ["trace_id", "remote_n"], unique=False)
+    op.create_index("ix_socket_sends", "socket", ["trace_id", "sends"], unique=False)
     op.create_table(
         "socket_event",
         sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
@@ -677,7 +802,7 @@ def upgrade() -> None:
             "in_flight_max", NUMBER, nullable=True, comment="most operations in flight at any time in the bucket, its start included"
         ),
         sa.PrimaryKeyConstraint("trace_id", "scope", "scope_n", "level", "bucket", name="pk_socket_rollup"),
-        comment="Socket activity in sparse buckets.",
+        comment="Socket activity in sparse buckets; of single sockets where there are more than 800 operations.",
         sqlite_with_rowid=False,
     )
     op.create_table(
@@ -712,6 +837,33 @@ def upgrade() -> None:
         sa.Column("stack_n", NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("trace_id", "ref", name="pk_stack_ref"),
         comment="The stack behind a row's stack_ref; written when the definitions have arrived.",
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "stack_sum",
+        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
+        sa.Column("stack_n", NUMBER, nullable=False),
+        sa.Column("process_n", NUMBER, nullable=False),
+        sa.Column("held_bytes", NUMBER, nullable=False, comment="at the end of the trace"),
+        sa.Column("held_count", NUMBER, nullable=False, comment="allocations"),
+        sa.Column("allocations", NUMBER, nullable=False),
+        sa.Column("allocated_bytes", NUMBER, nullable=False, comment="at their start"),
+        sa.Column("first_ns", NUMBER, nullable=False, comment="of the first allocation; ns since time 0"),
+        sa.Column("last_ns", NUMBER, nullable=False, comment="of the last allocation; ns since time 0"),
+        sa.PrimaryKeyConstraint("trace_id", "stack_n", "process_n", name="pk_stack_sum"),
+        comment="What a stack of a process allocated and holds.",
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "stack_use",
+        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
+        sa.Column("stack_n", NUMBER, nullable=False),
+        sa.Column("what", sa.Text(), nullable=False),
+        sa.Column("times", NUMBER, nullable=False),
+        sa.Column("first_ns", NUMBER, nullable=True, comment="ns since time 0"),
+        sa.Column("last_ns", NUMBER, nullable=True, comment="ns since time 0"),
+        sa.PrimaryKeyConstraint("trace_id", "stack_n", "what", name="pk_stack_use"),
+        comment="What a stack did besides allocating.",
         sqlite_with_rowid=False,
     )
     op.create_table(

@@ -6,6 +6,8 @@ from pathlib import Path
 from sqlalchemy import Boolean, Integer, LargeBinary, Table, Text
 
 from collector.model.rows import Row
+from collector.model.socket_sums import socket_sums
+from collector.model.tallies import Tallies
 from collector.store.catalog import Catalog, FindingCopy, ProblemCopy
 from collector.store.engine import TraceFolder
 from collector.store.tables import ROW_COLUMNS, TRACE
@@ -51,6 +53,10 @@ def built_database(
     catalog.begin(key, name=name, path=f"C:\\traces\\{name}", size_bytes=1 << 20, version="0.1.0")
     with TraceWriter(folder, key) as writer:
         writer.write(filled)
+        tallies = Tallies()
+        tallies.take({table: [*lines] for table, lines in filled.items()})
+        for sums in (*tallies.finish(), *socket_sums(writer.connection)):
+            writer.write(sums)
         writer.finish()
     kept = ("start_utc", "end_ns", "records", "events_lost", "buffers_lost")
     counts = {
