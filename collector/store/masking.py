@@ -44,7 +44,7 @@ KEPT = {
     "event_count": ("provider", "header_kind"),
     "problem": ("kind", "severity", "effect", "advice"),
     "finding": ("kind", "severity", "certainty", "code"),
-    "process": ("pid_source",), "owner": ("pid_source",), "socket": ("end",), "skipped": ("kind", "reason"),
+    "process": ("pid_source",), "owner": ("pid_source",), "socket": ("end",), "stack_use": ("what",), "skipped": ("kind", "reason"),
     "abort": ("reason_name", "reason_certainty", "initiator", "during"),
     "overlap": ("pair", "range", "certainty", "scope", "severity"),
     "drop": ("reason_name", "reason_certainty"), "listen_event": ("what",), "option": ("name",), "raw_event": ("provider", "place", "why"),
@@ -101,6 +101,7 @@ def masked_columns(
     t = TRACE.tables
     yield t["address"], "text", masks.address
     yield t["address"], "ip", masks.ip
+    yield t["remote_sum"], "text", masks.address
     yield t["process"], "image", masks.file
     yield t["process"], "command_line", lambda text: masks.name(text, "command")
     yield t["thread"], "name", lambda text: masks.name(text, "thread")
