@@ -24,6 +24,7 @@ TOKEN_VARIABLE = "SOCKSCOPE_TOKEN"
 VIEW_VARIABLE = "SOCKSCOPE_VIEW_TOKEN"
 SAMPLE_NAME = "sample.etl"
 _STOP_SECONDS = 3
+_BACKLOG = 512  # connections that wait to be taken; a browser opens six at once
 
 SERVE_EXAMPLE = """example:
   sockscope serve --open
@@ -171,7 +172,7 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
         print(f"sockscope {args.verb}: {error}", file=sys.stderr)
         return 2
     try:
-        listener = socket.create_server((args.host, args.port), family=_family(args.host), backlog=128)
+        listener = socket.create_server((args.host, args.port), family=_family(args.host), backlog=_BACKLOG)
     except OSError as error:
         print(
             f"sockscope {args.verb}: {args.host}:{args.port} cannot be listened on ({error.strerror}). Choose another --port.",
@@ -195,7 +196,18 @@ def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[
     """Answer on a socket that listens, until Ctrl+C."""
     import uvicorn
 
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_STOP_SECONDS, server_header=False, proxy_headers=False)
+    from app.connections import MAX_HEAD_BYTES, protocol
+
+    config = uvicorn.Config(
+        app,
+        http=protocol(),
+        ws="none",
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        log_level="warning",
+        timeout_graceful_shutdown=_STOP_SECONDS,
+        server_header=False,
+        proxy_headers=False,
+    )
     server = uvicorn.Server(config)
     if not should_cancel():
         server.run(sockets=[listener])

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from app.filters import BadFilter
@@ -144,6 +144,9 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
             "The server's log has the details.",
         )
 
+    def gone(request: Request, error: Exception) -> Response:
+        return PlainTextResponse("The request was broken off.\n", 400)  # nobody is there to read it
+
     def unforeseen(request: Request, error: Exception) -> Response:
         response = answer(
             request, 500, "This page failed", "A fault of this program kept the page from being made.", "The server's log has the details."
@@ -161,4 +164,5 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
     app.add_exception_handler(StoreLocked, locked)
     app.add_exception_handler(StoreError, store)
     app.add_exception_handler(SQLAlchemyError, database)
+    app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(Exception, unforeseen)

@@ -15,6 +15,7 @@ from app import errors, render
 from app.access import TokenCheck
 from app.asked import note_what_is_asked
 from app.assets import plotly_script, static_folder
+from app.busy import RequestLimit
 from app.clockface import ClockFaces
 from app.forms import FormTokens
 from app.proxy import BasePath, Forwarded, networks_of
@@ -172,6 +173,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.add_middleware(BasePath, base_path=settings.base_path)
     if settings.trusted_proxies:
         app.add_middleware(Forwarded, trusted=networks_of(settings.trusted_proxies))
+    app.add_middleware(RequestLimit)
     app.add_middleware(SafeHeaders)
     app.add_middleware(HeadRequests)
     return app

@@ -1,0 +1,34 @@
+"""How many requests a server works on at once: beyond that it says so at once, instead of letting everybody wait without end."""
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["MOST_REQUESTS", "RequestLimit"]
+
+MOST_REQUESTS = 300
+"""Requests that wait or are worked on; some 40 threads work on them, so the last of these waits for about eight others."""
+
+
+class RequestLimit:
+    """Refuses requests beyond a number, with 503."""
+
+    def __init__(self, app: ASGIApp, most: int = MOST_REQUESTS) -> None:
+        self._app, self._most, self._now = app, most, 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if self._now >= self._most:
+            refused = PlainTextResponse(
+                f"This server works on {self._now} requests and takes no more. Load the page again in a moment.\n",
+                503,
+                {"Retry-After": "2", "Cache-Control": "no-store"},
+            )
+            await refused(scope, receive, send)
+            return
+        self._now += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._now -= 1
