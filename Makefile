@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8350
 DEMO_DATABASE ?= $(VENV)/demo
 
-.PHONY: demo test setup lint types unit browser migrations docs screenshots bench clean chromium
+.PHONY: demo test setup lint types unit browser migrations docs screenshots bench clean chromium constraints licences audit sbom
 
 demo: $(VENV)/.installed ## a running dashboard with the sample trace
 	$(BIN)/sockscope demo --database $(DEMO_DATABASE) --port $(PORT)
@@ -48,13 +48,39 @@ chromium: # for the browser tests; where it cannot be installed those tests say 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+# With the versions that were tested; where those cannot be had (another Python, another index) with the newest that fit, and it says so.
+INSTALL = install() { \
+  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "$$1" || { \
+    echo "the versions in constraints.txt cannot all be installed here: the newest that fit are taken"; \
+    $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable "$$1"; }; }; install
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(INSTALL) .
 	@touch $@
 
-$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+$(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(INSTALL) '.[test]'
 	@touch $@ $(VENV)/.installed
+
+# The tools of the next two have an environment of their own, so that they add nothing to what is tested.
+$(VENV)/supply/.installed: | $(VENV)/bin/python
+	@$(PYTHON) -m venv $(VENV)/supply
+	@if $(VENV)/supply/bin/python -m pip install --quiet --disable-pip-version-check pip-audit cyclonedx-bom; then touch $@; else \
+	  echo "not checked: pip-audit and cyclonedx-bom cannot be installed from here"; fi
+
+constraints: setup ## constraints.txt from the versions that are installed
+	$(BIN)/python .ci/supply.py constraints
+
+licences: setup ## docs/licences.md from the metadata of what is installed
+	$(BIN)/python .ci/supply.py licences
+
+audit: $(VENV)/supply/.installed ## known vulnerabilities of the pinned versions; says so where none can be asked about
+	@if [ -e $< ]; then $(VENV)/supply/bin/python .ci/supply.py audit; fi
+
+sbom: $(VENV)/.installed $(VENV)/supply/.installed ## dist/sbom.cdx.json: what is installed to run sockscope, as CycloneDX
+	@mkdir -p dist
+	@if [ -e $(VENV)/supply/.installed ]; then $(VENV)/supply/bin/cyclonedx-py environment --pyproject pyproject.toml --output-format JSON \
+	  --output-file dist/sbom.cdx.json $(BIN)/python && echo "wrote dist/sbom.cdx.json"; fi
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage dist build

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from collector.cli import add_verbs, new_parser, run
 from collector.errors import StoreError
+from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
 def _serve(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     folder = folder_of(args)
     if not folder.root.exists():
-        print(f"sockscope serve: {folder.root} is a new folder: there are no traces in it yet.", file=sys.stderr)
+        say(f"sockscope serve: {folder.root} is a new folder: there are no traces in it yet.", file=sys.stderr)
     _bring_up_to_date(folder)
     return _listen(args, folder, should_cancel)
 
@@ -114,13 +115,13 @@ def _demo(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     folder = folder_of(args)
     folder.make()
     path = folder.root / SAMPLE_NAME
-    print(f"Writing the sample trace to {path}", file=sys.stderr)
+    say(f"Writing the sample trace to {path}", file=sys.stderr)
     try:
         write_sample(path)
     except OSError as error:
         raise StoreError(f"{path}: the sample trace cannot be written ({error.strerror}).") from error
     report = collect_file(str(path), folder, should_cancel)
-    print(summary(report))
+    say(summary(report))
     if args.no_serve:
         return 3 if report.is_limited else 0
     return _listen(args, folder, should_cancel, page=f"t/{report.key}")
@@ -138,12 +139,12 @@ def _bring_up_to_date(folder: "TraceFolder") -> None:
         Catalog(folder).settle()
     except StoreError as error:
         folder.catalog()  # raises what keeps it from being read, too
-        print(f"sockscope serve: {error} The traces are shown as they are.", file=sys.stderr)
+        say(f"sockscope serve: {error} The traces are shown as they are.", file=sys.stderr)
     for key in folder.trace_keys():
         try:
             upgrade_trace(folder, key)
         except StoreError as error:
-            print(f"sockscope serve: {error}", file=sys.stderr)
+            say(f"sockscope serve: {error}", file=sys.stderr)
 
 
 def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], *, page: str = "") -> int:
@@ -169,12 +170,12 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
     try:
         app = create_app(settings)
     except SettingsError as error:
-        print(f"sockscope {args.verb}: {error}", file=sys.stderr)
+        say(f"sockscope {args.verb}: {error}", file=sys.stderr)
         return 2
     try:
         listener = socket.create_server((args.host, args.port), family=_family(args.host), backlog=_BACKLOG)
     except OSError as error:
-        print(
+        say(
             f"sockscope {args.verb}: {args.host}:{args.port} cannot be listened on ({error.strerror}). Choose another --port.",
             file=sys.stderr,
         )
@@ -183,9 +184,9 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
     shown = f"[{host}]" if ":" in host else host
     place = f"http://{shown}:{port}{settings.base_path}/{page}"
     address = place + (f"?token={token}" if token else "")
-    print(f"sockscope is at {address}  (Ctrl+C stops it)", flush=True)
+    say(f"sockscope is at {address}  (Ctrl+C stops it)", flush=True)
     if settings.view_token:
-        print(f"only to look: {place}?token={settings.view_token}", flush=True)
+        say(f"only to look: {place}?token={settings.view_token}", flush=True)
     if args.open:
         webbrowser.open(address)
     _serve_on(app, listener, should_cancel)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from collector.errors import CollectCancelled, NotAFolder, TraceError
+from collector.plain import say
 from collector.verbs import VERBS
 from collector.verbs.arguments import Verbs
 
@@ -62,13 +63,13 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> i
         try:
             status: int = args.run(args, should_cancel)
         except CollectCancelled as error:
-            print(error, file=sys.stderr)
+            say(str(error), file=sys.stderr)
             return 1
         except NotAFolder as error:
-            print(f"sockscope {args.verb}: {error}", file=sys.stderr)
+            say(f"sockscope {args.verb}: {error}", file=sys.stderr)
             return 2
         except TraceError as error:
-            print(f"sockscope {args.verb}: {error}" if str(error) else f"sockscope {args.verb}: {type(error).__name__}", file=sys.stderr)
+            say(f"sockscope {args.verb}: {error}" if str(error) else f"sockscope {args.verb}: {type(error).__name__}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             print("Stopped.", file=sys.stderr)
@@ -114,7 +115,7 @@ class _Version(argparse.Action):
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            print(f"sockscope {version('sockscope')}")
+            say(f"sockscope {version('sockscope')}")
         except PackageNotFoundError:
             print("sockscope (not installed)")
         parser.exit()

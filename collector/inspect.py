@@ -9,6 +9,7 @@ from collector.clock import Clock, ClockKind, filetime_to_datetime
 from collector.decoder import Decoder
 from collector.errors import Problem, Severity
 from collector.inventory import EventCount, Inventory
+from collector.plain import plain_line
 from collector.raw import Reader, TraceHeader
 from collector.readers import reader_for
 from collector.source import Source
@@ -113,7 +114,7 @@ class Inspection:
             ("File mode", f"0x{header.log_file_mode:08x}, layout {header.layout_version}" + (", " + ", ".join(traits) if traits else "")),
             ("Lost", lost),
         ):
-            yield f"{label:<{_LABEL_WIDTH}}{_plain(text)}"
+            yield f"{label:<{_LABEL_WIDTH}}{plain_line(text)}"
 
     def _problem_lines(self) -> Iterator[str]:
         if not self.problems:
@@ -121,9 +122,9 @@ class Inspection:
             return
         yield f"Problems: {len(self.problems)}"
         for problem in self.problems:
-            yield f"  {_SEVERITY_WORDS[problem.kind.severity]:<8}{_plain(problem.text)}"
+            yield f"  {_SEVERITY_WORDS[problem.kind.severity]:<8}{plain_line(problem.text)}"
             if problem.place:
-                yield f"          First: {_plain(problem.place)}."
+                yield f"          First: {plain_line(problem.place)}."
             yield f"          {problem.kind.advice}"
 
     def _event_lines(self) -> Iterator[str]:
@@ -133,7 +134,7 @@ class Inspection:
             name = event.provider_name or str(event.provider)
             yield (
                 f"{event.count:>12,} {event.known:>12,} {event.damaged:>8,}  {number:>5} {event.opcode:>6} {event.version:>7}  "
-                f"{event.header_kind:<11} {_plain(name)}{' ' + _plain(event.event_name) if event.event_name else ''}"
+                f"{event.header_kind:<11} {plain_line(name)}{' ' + plain_line(event.event_name) if event.event_name else ''}"
             )
         known = sum(event.known for event in self.events)
         yield f"{self.records:>12,} {known:>12,} {sum(event.damaged for event in self.events):>8,}  in all"
@@ -210,8 +211,3 @@ def _ns(clock: Clock, ticks: int | None) -> int | None:
 def _utc(filetime: int) -> str | None:
     moment = filetime_to_datetime(filetime)
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")
-
-
-def _plain(text: str) -> str:
-    """Names come from the file: what could steer a terminal is shown as an escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

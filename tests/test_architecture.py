@@ -8,6 +8,7 @@ import pytest
 LEAVES = {
     "collector.limits",
     "collector.masks",
+    "collector.plain",
     "collector.errors",
     "collector.clock",
     "collector.losses",
@@ -32,6 +33,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.recording": (),
     "collector.limits": (),
     "collector.masks": (),
+    "collector.plain": (),
     "collector.raw": (),
     "collector.source": (),
     "collector.schema": ("collector.raw",),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked, TraceError
 from collector.limits import KINDS, Limits, Who, parse_moment, parse_who
+from collector.plain import plain_line, say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 if TYPE_CHECKING:
@@ -58,11 +59,11 @@ def add(verbs: Verbs) -> None:
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     """Collect each file; the exit status says whether all were stored, and with several a line names what became of each."""
     if args.name and len(args.files) > 1:
-        print("sockscope collect: --name fits one file only.", file=sys.stderr)
+        say("sockscope collect: --name fits one file only.", file=sys.stderr)
         return 2
     limits = Limits(tuple(args.process), args.from_ns, args.to_ns, tuple(kind for kind in KINDS if kind in args.only))
     if limits.from_ns is not None and limits.to_ns is not None and limits.from_ns > limits.to_ns:
-        print("sockscope collect: --to is before --from; give a range that runs forward.", file=sys.stderr)
+        say("sockscope collect: --to is before --from; give a range that runs forward.", file=sys.stderr)
         return 2
     with contextlib.ExitStack() as stack:
         symbols = None
@@ -84,16 +85,16 @@ def _collect_all(args: argparse.Namespace, should_cancel: Callable[[], bool], sy
         try:
             report = collect_file(file, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
         except TraceError as error:
-            print(error, file=sys.stderr)
+            say(str(error), file=sys.stderr)
             failed.append(file)
             if isinstance(error, CollectCancelled) or (isinstance(error, StoreError) and not isinstance(error, _OF_ONE_FILE)):
                 break  # the folder is the same for the files to come
             continue
         (limited if report.is_limited else complete).append(file)
-        print(summary(report), flush=True)
+        say(summary(report), flush=True)
     if len(args.files) > 1:
         results = (("stored", complete), ("stored with loss or damage", limited), ("not stored", failed), ("not tried", left))
-        print("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in results if files), file=sys.stderr)
+        say("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in results if files), file=sys.stderr)
     if failed:
         return 1
     return 3 if limited else 0
@@ -117,7 +118,7 @@ def collect_file(
 
     with (
         Source.open(file) as source,
-        tqdm(total=source.size, unit="B", unit_scale=True, desc=source.name, leave=False, disable=None) as bar,
+        tqdm(total=source.size, unit="B", unit_scale=True, desc=plain_line(source.name), leave=False, disable=None) as bar,
     ):
         began = time.monotonic()
 
@@ -129,10 +130,10 @@ def collect_file(
         report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols, limits=limits)
     for problem in report.problems:
         if problem.severity != Severity.NOTE:
-            print(f"{report.name}: {problem.severity.replace('_', ' ')}: {problem.text}", file=sys.stderr)
+            say(f"{report.name}: {problem.severity.replace('_', ' ')}: {problem.text}", file=sys.stderr)
     if report.naming is not None:
         for line in (*report.naming.lines, report.naming.summary()):
-            print(f"{report.name}: symbols: {line}", file=sys.stderr)
+            say(f"{report.name}: symbols: {line}", file=sys.stderr)
     return report
 
 

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable
 
+from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 __all__ = ["add", "run"]
@@ -27,5 +28,5 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     catalog = Catalog.existing(folder_of(args, must_exist=True))
     entry = catalog.find(args.trace)
     catalog.remove(entry.key)
-    print(f"Deleted {entry.key}  {entry.name}.")
+    say(f"Deleted {entry.key}  {entry.name}.")
     return 0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from collector.errors import StoreError
+from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 __all__ = ["add", "run"]
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         if target.samefile(folder.trace_path(entry.key)):
             raise StoreError(f"{target}: this is the trace's own file in the database. Name another with -o.")
         if not args.force:
-            print(
+            say(
                 f"sockscope export: {target}: this file is there already. Name another with -o, or replace it with --force.",
                 file=sys.stderr,
             )
@@ -59,9 +60,9 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     secret = secrets.token_bytes(32) if args.mask else None
     notes = copy_trace(folder, entry.key, target, should_cancel, mask_secret=secret)
     with_notes = f" with {notes:,} {'note' if notes == 1 else 'notes'}" if notes else ""
-    print(f"Wrote {target} ({target.stat().st_size:,} bytes){with_notes}.")
+    say(f"Wrote {target} ({target.stat().st_size:,} bytes){with_notes}.")
     if args.mask:
-        print(
+        say(
             "Masked: addresses, names, command lines. Kept: times, sizes, ports, process ids, statuses, files of Windows. "
             "Read the notes before you give it away: people write what no program knows.",
             file=sys.stderr,

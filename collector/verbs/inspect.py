@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 
 from collector.errors import CollectCancelled
+from collector.plain import plain_line, say
 from collector.verbs.arguments import Verbs, new_verb
 
 __all__ = ["add", "run"]
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
     with (
         Source.open(args.file) as source,
-        tqdm(total=source.size, unit="B", unit_scale=True, desc=source.name, leave=False, disable=None) as bar,
+        tqdm(total=source.size, unit="B", unit_scale=True, desc=plain_line(source.name), leave=False, disable=None) as bar,
     ):
 
         def show(done: int, _total: int) -> None:
@@ -43,5 +44,9 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
             bar.update(done - bar.n)
 
         report = inspect_trace(source, on_progress=show)
-    print(json.dumps(report.as_dict(), indent=2) if args.json else "\n".join(report.lines()))
+    if args.json:
+        print(json.dumps(report.as_dict(), indent=2))
+    else:
+        for line in report.lines():
+            say(line)
     return 3 if report.is_limited else 0

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 
+from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 __all__ = ["add", "run"]
@@ -34,9 +35,9 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
         print(json.dumps([asdict(entry) for entry in entries], indent=2))
         return 0
     if not entries:
-        print(f"There are no traces in {folder.root}. Collect one: sockscope collect FILE.etl")
+        say(f"There are no traces in {folder.root}. Collect one: sockscope collect FILE.etl")
         return 0
-    print(f"{'KEY':<14}{'STATE':<13}{'START (UTC)':<21}{'RECORDS':>12}{'SOCKETS':>10}  NAME")
+    say(f"{'KEY':<14}{'STATE':<13}{'START (UTC)':<21}{'RECORDS':>12}{'SOCKETS':>10}  NAME")
     for entry in entries:
         start = (entry.start_utc or "unknown")[:19].replace("T", " ")
         state = entry.state
@@ -44,5 +45,5 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
             state = f"{100 * (entry.bytes_done or 0) // entry.bytes_total} % read"
         records, sockets = (f"{n:,}" if n is not None else "" for n in (entry.records, entry.sockets))
         message = f" ({entry.message})" if entry.message else ""
-        print(f"{entry.key:<14}{state:<13}{start:<21}{records:>12}{sockets:>10}  {entry.label or entry.name}{message}")
+        say(f"{entry.key:<14}{state:<13}{start:<21}{records:>12}{sockets:>10}  {entry.label or entry.name}{message}")
     return 0

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 from collector.errors import StoreError
+from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 __all__ = ["add", "run"]
@@ -33,8 +34,8 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
         try:
             changed += upgrade_trace(folder, key)
         except StoreError as error:
-            print(f"sockscope migrate: {error}", file=sys.stderr)
+            say(f"sockscope migrate: {error}", file=sys.stderr)
             failed += 1
     total = len(folder.trace_keys())
-    print(f"{changed} of {total} {'trace' if total == 1 else 'traces'} brought up to date; the catalog is current.")
+    say(f"{changed} of {total} {'trace' if total == 1 else 'traces'} brought up to date; the catalog is current.")
     return 1 if failed else 0

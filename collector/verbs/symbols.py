@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
+from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 __all__ = ["add", "run"]
@@ -37,6 +38,6 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     with Symbols(args.folders) as symbols:
         naming = name_trace(folder, entry.key, symbols, should_cancel)
     for line in naming.lines:
-        print(f"{entry.name}: {line}", file=sys.stderr)
-    print(f"{entry.key}  {entry.name}: {naming.summary()}")
+        say(f"{entry.name}: {line}", file=sys.stderr)
+    say(f"{entry.key}  {entry.name}: {naming.summary()}")
     return 0 if naming.files else 1
