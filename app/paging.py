@@ -38,6 +38,7 @@ __all__ = [
     "COUNT_CEILING",
     "MAX_FILE",
     "MAX_PAGE",
+    "MAX_SHOWN",
     "PAGE_SIZE",
     "Asked",
     "BadPosition",
@@ -56,6 +57,8 @@ __all__ = [
 
 PAGE_SIZE = 100
 MAX_PAGE = 1_000
+MAX_SHOWN = 200
+"""Rows of a page for people: a browser lays out no more without a pause, and the page stays light."""
 MAX_FILE = 50_000
 """Rows of one CSV file; the answer's Link header leads to the next."""
 COUNT_CEILING = 10_000
@@ -150,11 +153,12 @@ def parse_order(sorts: tuple[Sort, ...], text: str | None) -> Order:
 
 def ask(query: Mapping[str, str], filters: tuple[Filter, ...], sorts: tuple[Sort, ...], *, form: str = "html") -> Asked:
     """What a query string asks of a list; a file of CSV holds more rows than a page. Raises BadFilter, BadPosition."""
-    most = MAX_FILE if form == "csv" else MAX_PAGE
+    most = {"csv": MAX_FILE, "json": MAX_PAGE}.get(form, MAX_SHOWN)
     limit = MAX_FILE if form == "csv" else PAGE_SIZE
+    as_data = f", as JSON up to {MAX_PAGE}, as CSV up to {MAX_FILE}" if form == "html" else ""
     if text := query.get("limit"):
         if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
-            raise BadPosition(f"limit={text}: a page has 1 to {most} rows.")
+            raise BadPosition(f"limit={text}: a page has 1 to {most} rows{as_data}.")
         limit = int(text)
     after = Position.parse(query["after"]) if query.get("after") else None
     return Asked(parse_conditions(filters, query), parse_order(sorts, query.get("sort")), after, limit)

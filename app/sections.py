@@ -30,6 +30,7 @@ SECTIONS = (
             Section("trust", "Trust", "trust"),
             Section("processes", "Processes", "processes"),
             Section("events", "Events", "events"),
+            Section("notes", "Notes", "notes"),
         ),
     ),
     Group(

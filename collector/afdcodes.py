@@ -17,6 +17,7 @@ __all__ = [
     "PROGRESS_LOCATION",
     "RELIABLE_LOCATIONS",
     "RELIABLE_UNLESS_SYSTEM",
+    "SIDED_ABORTS",
     "SO_RCVBUF",
     "SO_SNDBUF",
     "STATUS_CANCELLED",
@@ -221,6 +222,9 @@ ABORT_REASONS = {
 }
 
 TRANSPORT_ABORTS = frozenset({4, 18})
+
+SIDED_ABORTS = frozenset({7, 8})
+"""Events that say by their id which side aborted: Winsock, the transport."""
 """Reasons of event 1032 that the transport gave; every other one is Winsock's."""
 LISTENER_ABORTS = frozenset({5, 9})
 """Reasons that may be reported on a listener, for a connection that never got a socket; the listener lives on."""

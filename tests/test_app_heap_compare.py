@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from app.queries.heap_compare import CHANGES, MAX_STACKS, OTHERS, Comparison, compare
+from app.queries.heap_compare import CHANGES, Comparison, compare
 from app.queries.heap_growth import borders_of, growth
 from app.queries.heap_held import OLDER, held_by_ref, held_parts
 from app.queries.heap_scan import LIFETIMES, SIZES, by_stack
 from app.queries.heap_timeline import HeapScope, live_before
+from app.queries.stack_modules import MAX_STACKS, OTHERS
 from collector.model.heap_windows import NEVER, UNKNOWN, held_at, held_candidates, sizes_at
 from tests.build import Trace, heap, system
 from tests.build.answers import as_json, text_of

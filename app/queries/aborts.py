@@ -23,7 +23,7 @@ from app.queries.who import (
     socket_ref,
     socket_table,
 )
-from collector.afdcodes import ABORT_REASONS
+from collector.afdcodes import ABORT_REASONS, SIDED_ABORTS, TRANSPORT_ABORTS
 from collector.store.evidence import REST_NS, rest_before
 from collector.store.tables import TRACE
 
@@ -37,7 +37,8 @@ _remote = TRACE.tables["address"].alias("remote")
 
 @dataclass(frozen=True, slots=True)
 class AbortRow:
-    """One abort. `unread_bytes` is None where arriving data was not recorded."""
+    """One abort. `unread_bytes` is None where arriving data was not recorded; `initiator_inferred` says that the number of the reason alone
+    tells the side."""
 
     t_ns: int
     socket: str | None
@@ -48,6 +49,7 @@ class AbortRow:
     reason_certainty: str | None
     meaning: str | None
     initiator: str
+    initiator_inferred: bool
     during: str
     primary: bool
     on_listener: bool
@@ -167,6 +169,7 @@ _ROWS = select(
             "reason_name",
             "reason_certainty",
             "initiator",
+            "event",
             "during",
             "is_primary",
             "on_listener",
@@ -200,6 +203,7 @@ def _row(row: Row[Any]) -> AbortRow:  # Any: the columns of _ROWS
         reason_certainty=row.reason_certainty,
         meaning=known.meaning if known else None,
         initiator="Winsock" if row.initiator == "afd" else row.initiator,
+        initiator_inferred=row.event not in SIDED_ABORTS and row.reason in TRANSPORT_ABORTS,
         during=row.during,
         primary=row.is_primary,
         on_listener=row.on_listener,

@@ -3,31 +3,22 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from app.queries.heap_flame import stack_hashes
 from app.queries.heap_held import OLDER, HeldPart, held_by_ref, held_parts
 from app.queries.heap_scan import LIFETIMES, SIZES, Group, by_stack
 from app.queries.heap_timeline import HeapScope
-from app.queries.stacks import callers_of, is_allocator, module_file
+from app.queries.stack_modules import MAX_STACKS, NO_STACK, OTHERS, modules_of
+from app.queries.stacks import callers_of
 from collector.store.tables import TRACE
 
-__all__ = ["CHANGES", "MAX_STACKS", "ClassChange", "Comparison", "ModuleChange", "StackChange", "compare", "word_of"]
+__all__ = ["CHANGES", "ClassChange", "Comparison", "ModuleChange", "StackChange", "compare", "word_of"]
 
 _frame = TRACE.tables["stack_frame"]
 
 CHANGES = ("grew", "shrank", "new", "gone")
 """What a stack did between two moments: `new` held nothing at the first, `gone` nothing at the second."""
-
-MAX_STACKS = 2_000
-"""Stacks whose modules are looked up, those that changed or hold the most; the rest is one line."""
-
-NO_STACK, OTHERS, UNKNOWN_MODULE = "(no stack)", "(other stacks)", "(no module)"
-
-_INNER_FRAMES = 32
-"""Frames in which a stack's module is looked for: an allocator is not deeper than that."""
-
-_CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +169,7 @@ def _classes(parts: tuple[list[HeldPart], list[HeldPart]], limits: tuple[int, ..
 def _modules(db: Connection, pairs: dict[int | None, Pair]) -> list[ModuleChange]:
     """By module, those that changed most first."""
     ranked = sorted((n for n in pairs if n is not None), key=lambda n: max(abs(_more(pairs[n])[0]), pairs[n][1].held_bytes), reverse=True)
-    owners = _owners(db, ranked[:MAX_STACKS])
+    owners = modules_of(db, ranked[:MAX_STACKS])
     sums: dict[str, Pair] = {}
     for n, pair in pairs.items():
         name = NO_STACK if n is None else owners.get(n, OTHERS)
@@ -189,22 +180,3 @@ def _modules(db: Connection, pairs: dict[int | None, Pair]) -> list[ModuleChange
         ModuleChange(name, *_more(pair), pair[0].held_bytes, pair[0].held, pair[1].held_bytes, pair[1].held) for name, pair in sums.items()
     ]
     return sorted(found, key=lambda one: (-abs(one.more_bytes), -one.bytes_b, one.module))
-
-
-def _owners(db: Connection, stacks: list[int]) -> dict[int, str]:
-    """The module of the innermost frame outside the allocator; of a stack that is nothing but allocator, its outermost known one's."""
-    f = _frame.c
-    found: dict[int, str] = {}
-    settled: set[int] = set()
-    for start in range(0, len(stacks), _CHUNK):
-        rows = db.execute(
-            select(f.stack_n, f.module, f.symbol)
-            .where(f.trace_id == 1, f.stack_n.in_(stacks[start : start + _CHUNK]), f.frame < _INNER_FRAMES)
-            .order_by(f.stack_n, f.frame)
-        )
-        for row in rows:
-            if row.stack_n not in settled:
-                found[row.stack_n] = module_file(row.module) or UNKNOWN_MODULE
-                if not is_allocator(row.module, row.symbol):
-                    settled.add(row.stack_n)
-    return found

@@ -10,10 +10,11 @@ from sqlalchemy.sql.elements import ColumnElement
 from app.queries.heap_scan import ADOPTED, LIFETIMES, SIZES, Group, by_stack, in_scope, scan
 from app.queries.heap_timeline import HeapScope, live_before
 from app.queries.resolution import LONG_NS
+from app.queries.stack_modules import MAX_STACKS, NO_STACK, OTHERS, modules_of
 from app.queries.stacks import callers_of
 from collector.store.tables import TRACE
 
-__all__ = ["LIFETIMES", "SIZES", "ClassRow", "HeapWindow", "HeldByStack", "WindowClasses", "heap_window", "resized_later"]
+__all__ = ["LIFETIMES", "SIZES", "ClassRow", "HeapWindow", "HeldByModule", "HeldByStack", "WindowClasses", "heap_window", "resized_later"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -58,6 +59,17 @@ class HeldByStack:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldByModule:
+    """What the stacks allocated whose innermost frame outside the allocator is in one module, and still held at the window's end."""
+
+    module: str
+    held_bytes: int
+    held: int
+    allocated_bytes: int
+    allocated: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClassRow:
     """Blocks of one class of size or lifetime; `low` is its lower limit, `high` its upper (None: open)."""
 
@@ -80,6 +92,7 @@ class HeapWindow:
     classes: WindowClasses
     stacks: tuple[HeldByStack, ...]
     stacks_number: int
+    modules: tuple[HeldByModule, ...]
     sizes: tuple[ClassRow, ...]
     lifetimes: tuple[ClassRow, ...]
 
@@ -103,11 +116,13 @@ def heap_window(db: Connection, scope: HeapScope, t0: int, t1: int, *, stacks: i
         steady=live[1] - found.stayed[0],
         steady_bytes=live[0] - stayed_bytes,
     )
-    held, number = _by_stack(db, found.by_ref, stacks)
+    groups = by_stack(db, found.by_ref)
+    held, number = _by_stack(db, groups, stacks)
     return HeapWindow(
         classes=classes,
         stacks=tuple(held),
         stacks_number=number,
+        modules=tuple(_by_module(db, groups)),
         sizes=_class_rows(found.sizes, SIZES, closed=True),
         lifetimes=_class_rows(found.lifetimes, LIFETIMES, closed=False),
     )
@@ -165,9 +180,8 @@ def resized_later(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: 
 # ---------------------------------------------------------------------------------------------------- stacks
 
 
-def _by_stack(db: Connection, by_ref: dict[int, Group], limit: int) -> tuple[list[HeldByStack], int]:
-    """Stacks that hold something, the most bytes first, and their number; several references may be one stack."""
-    groups = by_stack(db, by_ref)
+def _by_stack(db: Connection, groups: dict[int | None, Group], limit: int) -> tuple[list[HeldByStack], int]:
+    """Stacks that hold something, the most bytes first, and their number."""
     holding = sorted(
         ((n, group) for n, group in groups.items() if group.held), key=lambda item: (-item[1].held_bytes, -item[1].held, item[1].first_ns)
     )
@@ -191,3 +205,15 @@ def _by_stack(db: Connection, by_ref: dict[int, Group], limit: int) -> tuple[lis
         )
         for n, group in shown
     ], len(holding)
+
+
+def _by_module(db: Connection, groups: dict[int | None, Group]) -> list[HeldByModule]:
+    """Modules that hold something, the most bytes first; of more than MAX_STACKS stacks the rest is one line."""
+    holding = {n: group for n, group in groups.items() if group.held}
+    ranked = sorted((n for n in holding if n is not None), key=lambda n: -holding[n].held_bytes)
+    owners = modules_of(db, ranked[:MAX_STACKS])
+    sums: dict[str, Group] = {}
+    for n, group in holding.items():
+        sums.setdefault(NO_STACK if n is None else owners.get(n, OTHERS), Group()).add(group)
+    rows = [HeldByModule(name, one.held_bytes, one.held, one.allocated_bytes, one.allocated) for name, one in sums.items()]
+    return sorted(rows, key=lambda row: (-row.held_bytes, -row.held, row.module))

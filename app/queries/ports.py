@@ -26,7 +26,18 @@ from app.queries.who import (
 from collector.store.evidence import DYNAMIC_PORTS, dynamic_ports_held
 from collector.store.tables import TRACE
 
-__all__ = ["DYNAMIC_PORTS", "FILTERS", "SORTS", "BindFailureRow", "PortUseRow", "RemoteRow", "bind_failures", "port_use", "remotes"]
+__all__ = [
+    "DYNAMIC_PORTS",
+    "FILTERS",
+    "MAX_ROWS",
+    "SORTS",
+    "BindFailureRow",
+    "PortUseRow",
+    "RemoteRow",
+    "bind_failures",
+    "port_use",
+    "remotes",
+]
 
 MAX_ROWS = 200
 
@@ -278,8 +289,11 @@ def _all_port_use(db: Connection) -> list[PortUseRow]:
     ]
 
 
-def bind_failures(db: Connection, where: Conditions) -> list[BindFailureRow]:
-    """Binds that failed, in time order; of the filters those of process, status and time range hold here, and no address."""
+def bind_failures(db: Connection, where: Conditions) -> tuple[list[BindFailureRow], bool]:
+    """The first MAX_ROWS binds that failed, in time order, and whether there are more.
+
+    Of the filters those of process, status and time range hold here, and no address.
+    """
     s = socket_table()
     requested = TRACE.tables["address"].alias("requested")
     conditions = []
@@ -301,6 +315,7 @@ def bind_failures(db: Connection, where: Conditions) -> list[BindFailureRow]:
         )
         .where(_failure.c.trace_id == 1, *conditions)
         .order_by(_failure.c.t_ns, _failure.c.n)
-        .limit(MAX_ROWS)
-    )
-    return [BindFailureRow(row.t_ns, socket_ref(row), process_ref(row), fmt.to_status(row.status), row.text) for row in rows]
+        .limit(MAX_ROWS + 1)
+    ).all()
+    shown = [BindFailureRow(row.t_ns, socket_ref(row), process_ref(row), fmt.to_status(row.status), row.text) for row in rows[:MAX_ROWS]]
+    return shown, len(rows) > MAX_ROWS

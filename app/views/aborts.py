@@ -19,7 +19,7 @@ COLUMNS = (
     Column("process", "Process", "process"),
     Column("remote", "Remote", "mono"),
     Column("reason", "Reason", "abort_reason", term="abort"),
-    Column("initiator", "By"),
+    Column("initiator", "By", "initiator"),
     Column("during", "While"),
     Column("primary", "Cause", "flag", term="primary"),
     Column("unread_bytes", "Unread", "bytes", term="unread"),

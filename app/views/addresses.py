@@ -1,6 +1,7 @@
 """The history of an address: what lived there and what happened."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -12,6 +13,7 @@ from app.listing import Column, Listing, plain_listing
 from app.page import Page
 from app.queries import address_history as queries
 from app.render import render
+from app.urls import with_query
 from app.views.allocations import COLUMNS as ALLOCATION_COLUMNS
 from app.views.described import described
 from app.views.operations import COLUMNS as OPERATION_COLUMNS
@@ -35,7 +37,7 @@ RANGE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPage(Page):
-    """One address."""
+    """One address. `all_hrefs` are the lists of everything of a kind there, for kinds of which only the first are shown."""
 
     address: Address
     sockets: Listing
@@ -44,6 +46,7 @@ class AddressPage(Page):
     overlaps: Listing
     ranges: Listing
     most: int
+    all_hrefs: Mapping[str, str] = field(metadata={"json": False})
 
 
 @router.get(
@@ -64,6 +67,18 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         "overlaps": plain_listing("overlaps", path, OVERLAP_COLUMNS, queries.overlaps_at(trace.db, value)),
         "ranges": plain_listing("ranges", path, RANGE_COLUMNS, queries.ranges_at(trace.db, value)),
     }
+    text = str(value)
+    lists = {
+        "sockets": {"endpoint": text, "unused": ""},
+        "allocations": {"address": text},
+        "operations": {"buffer": text},
+        "overlaps": {"address": text},
+    }
+    hrefs = {
+        name: with_query(trace.urls(name, trace_key=trace.key), query)
+        for name, query in lists.items()
+        if len(found[name].rows) >= queries.MAX_ROWS
+    }
     kinds = [name for name, listing in found.items() if listing.rows]
     sentence = f"At this address: {', '.join(kinds)}." if kinds else "Nothing in this trace lived at this address or used it."
     page = AddressPage(
@@ -74,6 +89,7 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         canonical=path,
         address=value,
         most=queries.MAX_ROWS,
+        all_hrefs=hrefs,
         sockets=found["sockets"],
         allocations=found["allocations"],
         operations=found["operations"],

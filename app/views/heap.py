@@ -32,6 +32,7 @@ __all__ = ["HeapPage", "HeapProcessPage", "HeapsPage", "WindowPart", "router"]
 router = APIRouter()
 
 STACKS_SHOWN = 25
+MODULES_SHOWN = 50
 LINES_SHOWN = 8
 MARKS_SHOWN = 100
 MAX_BLOCKS = 1_500_000
@@ -70,6 +71,10 @@ STACK_COLUMNS = (
     Column("first_ns", "First", "time"),
     Column("last_ns", "Last", "time"),
 )
+MODULE_COLUMNS = (
+    Column("module", "Module", "path", keeps=True),
+    *(column for column in STACK_COLUMNS if column.key in ("held_bytes", "held", "allocated_bytes", "allocated")),
+)
 ANOMALY_COLUMNS = (
     Column("t_ns", "Time", "time", keeps=True),
     Column("kind", "What", "words", keeps=True),
@@ -89,6 +94,8 @@ class WindowPart:
     classes: windows.WindowClasses | None = None
     stacks: Listing | None = None
     stacks_number: int = 0
+    modules: Listing | None = None
+    modules_number: int = 0
     sizes: tuple[windows.ClassRow, ...] = ()
     lifetimes: tuple[windows.ClassRow, ...] = ()
     too_many: str = ""
@@ -364,6 +371,8 @@ def _window(trace: OpenTrace, scope: HeapScope, timeline: HeapTimeline, window: 
             classes=found.classes,
             stacks=plain_listing("stacks", path, STACK_COLUMNS, found.stacks),
             stacks_number=found.stacks_number,
+            modules=plain_listing("modules", path, MODULE_COLUMNS, found.modules[:MODULES_SHOWN]),
+            modules_number=len(found.modules),
             sizes=found.sizes,
             lifetimes=found.lifetimes,
         )

@@ -13,7 +13,7 @@ from app.filters import Filter
 from app.format import plural
 from app.listing import Column, Listing, listing
 from app.page import Crumb, Page
-from app.paging import COUNT_CEILING, Asked, Position, Sort, ask
+from app.paging import COUNT_CEILING, MAX_FILE, MAX_PAGE, MAX_SHOWN, Asked, Position, Sort, ask
 from app.queries.coverage import coverage
 from app.queries.trace import has_losses
 from app.recording import AFD, Command
@@ -188,7 +188,8 @@ def parameters(filters: Sequence[Filter], sorts: Sequence[Sort]) -> dict[str, An
             "schema": {"type": "string", "enum": [sign + name for name in names for sign in ("", "-")]},
         }
     )
-    for name, words in (("after", "Position that the `next` link of the page before has."), ("limit", "Rows of a page, 1 to 1000.")):
+    sizes = f"Rows of a page: 1 to {MAX_SHOWN}, as JSON to {MAX_PAGE}, as CSV to {MAX_FILE}."
+    for name, words in (("after", "Position that the `next` link of the page before has."), ("limit", sizes)):
         described.append({"name": name, "in": "query", "required": False, "description": words, "schema": {"type": "string"}})
     described.append(
         {

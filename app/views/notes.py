@@ -28,7 +28,7 @@ __all__ = ["NotePage", "NotesPage", "router"]
 router = APIRouter()
 
 _STALE = "This form was older than the server or came without its cookie. Nothing is lost: look at the text and send it again."
-_COLUMNS = tuple(Column(key, title) for key, title in (("object", "About"), ("t_ns", "Moment"), ("author", "By"), ("text", "Note")))
+_COLUMNS = (Column("object", "About"), Column("t_ns", "Moment", "ended"), Column("author", "By"), Column("text", "Note"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def notes(request: Request, trace: ReadTrace) -> Response:
         sentence=part.trouble or f"{more if number else 'No note'} on this trace and the things in it.",
         trace=trace.head,
         crumbs=trace.crumbs(),
-        section="overview",
+        section="notes",
         notes=part,
         listing=plain_listing("notes", trace.urls("notes", trace_key=trace.key), _COLUMNS, part.rows),
     )

@@ -56,6 +56,7 @@ class PortsPage(ListPage):
 
     use: Listing
     failures: Listing
+    failures_note: str = ""
     note: str = field(default="")
 
 
@@ -83,6 +84,7 @@ def ports(request: Request, trace: ReadTrace) -> Response:
             narrowed=asked.where.in_words(),
         )
     low, high = queries.DYNAMIC_PORTS
+    failed, more_failed = queries.bind_failures(trace.db, asked.where)
     page = PortsPage(
         title="Ports",
         sentence=grouped_sentence(len(rows), has_more, ("remote host", "remote hosts"), asked, "most connections first"),
@@ -92,7 +94,8 @@ def ports(request: Request, trace: ReadTrace) -> Response:
         listing=table,
         empty=empty,
         use=plain_listing("use", path, USE_COLUMNS, queries.port_use(trace.db, asked.where)),
-        failures=plain_listing("failures", path, FAILURE_COLUMNS, queries.bind_failures(trace.db, asked.where)),
+        failures=plain_listing("failures", path, FAILURE_COLUMNS, failed),
+        failures_note=f"The first {thin(queries.MAX_ROWS)} are shown; narrow the time or the process to see others." if more_failed else "",
         note=f"Dynamic ports are {thin(low)} to {thin(high)}, the range Windows uses unless it was changed. A port may stay taken "
         "after its socket is closed (TIME_WAIT); the records do not show that. Sockets that are older than the trace and silent are not "
         "counted.",
