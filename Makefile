@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8350
 DEMO_DATABASE ?= $(VENV)/demo
 
-.PHONY: demo test setup lint types unit browser migrations docs screenshots bench clean chromium constraints licences audit sbom
+.PHONY: demo test setup lint types unit browser migrations docs screenshots fuzz bench clean chromium constraints licences audit sbom
 
 demo: $(VENV)/.installed ## a running dashboard with the sample trace
 	$(BIN)/sockscope demo --database $(DEMO_DATABASE) --port $(PORT)
@@ -35,6 +35,11 @@ docs: setup ## the generated pages of docs/ (events, schema, command line)
 
 screenshots: setup chromium ## the pictures of docs/screenshots
 	$(BIN)/python docs/screenshots.py
+
+FUZZ_SECONDS ?= 300
+fuzz: setup ## a long run of the fuzzer over each target; what it finds is written to fuzz-found
+	@for target in container decoded collected metadata packed addresses; do \
+	  $(BIN)/python -m tests.fuzz $$target --seconds $(FUZZ_SECONDS) --corpus .fuzz/$$target --found fuzz-found || exit 1; done
 
 bench: setup
 	$(BIN)/python -m bench

@@ -25,6 +25,8 @@ _PROPERTIES_AT = _DESCRIPTOR_AT + _DESCRIPTOR.size
 _PROPERTY = struct.Struct("<IIHHIHHI")
 _MAP = struct.Struct("<4I")
 _MAP_ENTRY = struct.Struct("<II")
+_LONGEST_TEXT = 1024
+"""Characters of a name; the longest ones of real traces have some 100."""
 _BITS = 2  # flag of a map whose values are bits
 _MANIFEST = 0  # DecodingSource of events with a manifest
 _ALIKE = {
@@ -42,7 +44,38 @@ _ALIKE = {
 
 
 class _Damaged(Exception):
-    """A blob ends too early or points out of itself."""
+    """A blob ends too early, points out of itself, or has more text than bytes."""
+
+
+class _Texts:
+    """The texts of one blob: zero-terminated UTF-16, named by their offset.
+
+    All together may be as long as the blob, each as long as a name: texts that overlap would let a small blob cost any time and memory.
+    """
+
+    def __init__(self, blob: bytes) -> None:
+        self._blob = blob
+        self._left = len(blob)
+        self._known = {0: ""}
+
+    def at(self, offset: int) -> str:
+        """One text, without the blank that names often end in; '' for offset 0. Raises _Damaged."""
+        text = self._known.get(offset)
+        if text is None:
+            text = self._known[offset] = self._read(offset)
+        return text
+
+    def _read(self, offset: int) -> str:
+        if offset >= len(self._blob):
+            raise _Damaged
+        most = offset + 2 * _LONGEST_TEXT + 2
+        end = self._blob.find(b"\0\0", offset, most)
+        while end >= 0 and (end - offset) % 2:
+            end = self._blob.find(b"\0\0", end + 1, most)
+        self._left -= end - offset
+        if end < 0 or self._left < 0:
+            raise _Damaged
+        return self._blob[offset:end].decode("utf-16-le", errors="replace").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +136,8 @@ class EmbeddedLayouts:
         event_id, version, _, _, opcode, _, _, source, *numbers = _numbers(_DESCRIPTOR, blob, _DESCRIPTOR_AT)
         guid = UUID(bytes_le=blob[:_GUID_SIZE])
         provider_name, task_name, count, top_level = numbers[0], numbers[4], numbers[12], numbers[13]
-        name = _text(blob, provider_name)
+        texts = _Texts(blob)
+        name = texts.at(provider_name)
         if name:
             self.provider_names.setdefault(guid, name)
         key = EventKey(guid, is_classic=False, number=event_id)
@@ -111,8 +145,8 @@ class EmbeddedLayouts:
             return
         if top_level > count or _PROPERTIES_AT + _PROPERTY.size * count > len(blob):
             raise _Damaged
-        fields = fields_of([_property(blob, i) for i in range(count)], top_level)
-        task = _text(blob, task_name) or f"{name} {event_id}"
+        fields = fields_of([_property(blob, i, texts) for i in range(count)], top_level)
+        task = texts.at(task_name) or f"{name} {event_id}"
         if task in self.taken_names:
             task = f"{task} {event_id}"
         self.schemas[key, version] = EventSchema(guid, event_id, (version,), task, fields, f"metadata in the trace, opcode {opcode}")
@@ -122,9 +156,10 @@ class EmbeddedLayouts:
         name_offset, flag, count, _ = _numbers(_MAP, info, 0)
         if _MAP.size + _MAP_ENTRY.size * count > len(info):
             raise _Damaged
+        texts = _Texts(info)
         entries = (_numbers(_MAP_ENTRY, info, _MAP.size + _MAP_ENTRY.size * i) for i in range(count))
-        names = {value: _text(info, offset) for offset, value in entries}
-        self.maps.setdefault((UUID(bytes_le=guid), _text(info, name_offset)), ValueMap(bool(flag & _BITS), names))
+        names = {value: texts.at(offset) for offset, value in entries}
+        self.maps.setdefault((UUID(bytes_le=guid), texts.at(name_offset)), ValueMap(bool(flag & _BITS), names))
 
 
 def _width_class(kind: FieldType | None) -> FieldType | None:
@@ -138,29 +173,15 @@ def _numbers(layout: struct.Struct, blob: bytes, at: int) -> tuple[int, ...]:
     return layout.unpack_from(blob, at)
 
 
-def _text(blob: bytes, offset: int) -> str:
-    """A zero-terminated UTF-16 text of the blob, without the blank that names often end in; '' for offset 0."""
-    if offset == 0:
-        return ""
-    if offset >= len(blob):
-        raise _Damaged
-    end = blob.find(b"\0\0", offset)
-    while end >= 0 and (end - offset) % 2:
-        end = blob.find(b"\0\0", end + 1)
-    if end < 0:
-        raise _Damaged
-    return blob[offset:end].decode("utf-16-le", errors="replace").strip()
-
-
-def _property(blob: bytes, i: int) -> Property:
+def _property(blob: bytes, i: int, texts: _Texts) -> Property:
     flags, name, one, two, map_name, count, length, _ = _numbers(_PROPERTY, blob, _PROPERTIES_AT + _PROPERTY.size * i)
     is_struct = bool(flags & 1)
     return Property(
-        name=snake_case(_text(blob, name)) or f"field{i}",
+        name=snake_case(texts.at(name)) or f"field{i}",
         flags=flags,
         in_type=one,
         out_type=two,
-        map_name="" if is_struct else _text(blob, map_name),
+        map_name="" if is_struct else texts.at(map_name),
         count=count,
         length=length,
     )

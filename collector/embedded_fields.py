@@ -76,7 +76,7 @@ def fields_of(properties: Sequence[Property], top_level: int) -> tuple[Field, ..
 
 def snake_case(name: str) -> str:
     """AddressLen → address_len, NotificationContext1 → notification_context1, TLBacklogCount → tl_backlog_count."""
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name))
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return re.sub(r"\W+", "_", words).strip("_").lower()
 
 

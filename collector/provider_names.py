@@ -82,7 +82,7 @@ _METADATA = UUID("bbccf6c1-6cd1-48c4-80ff-839482e37671")
 _EVENT_INFO_OPCODE = 32
 _NAME_OFFSET_AT = 52
 _MANIFEST_EVENT = 0xFFFE
-_MANIFEST_PROVIDER = re.compile(rb'<provider\b[^>]*?\bname="([^"<>]{1,200})"')
+_MANIFEST_PROVIDER = re.compile(rb'<provider\b[^>]{0,1000}?\bname="([^"<>]{1,200})"')
 _CHUNK_HEADER_BYTES = 8
 _LONGEST_NAME = 200
 
@@ -102,13 +102,17 @@ class ProviderNames:
         """Take in the names that a window brings; it looks at metadata, at manifests, and at one record of each nameless provider."""
         self._learn_metadata(raw)
         self._learn_manifests(raw)
-        for number in np.flatnonzero(np.bincount(raw.provider, minlength=len(raw.providers))).tolist():
-            if number not in self._silent and self[raw.providers[number]] is None:
-                name = _name_in_traits(raw, int(np.argmax(raw.provider == number)))
-                if name is None:
-                    self._silent.add(number)
-                else:
-                    self._learned[raw.providers[number]] = name
+        met = np.flatnonzero(np.bincount(raw.provider, minlength=len(raw.providers))).tolist()
+        nameless = [number for number in met if number not in self._silent and self[raw.providers[number]] is None]
+        if not nameless:
+            return
+        numbers, first_rows = np.unique(raw.provider, return_index=True)
+        for number, row in zip(nameless, first_rows[np.searchsorted(numbers, nameless)].tolist(), strict=True):
+            name = _name_in_traits(raw, row)
+            if name is None:
+                self._silent.add(number)
+            else:
+                self._learned[raw.providers[number]] = name
 
     def _learn_metadata(self, raw: RawEvents) -> None:
         """Names in event metadata: one record an event of the trace, some hundred a file."""

@@ -127,6 +127,8 @@ _EXPANDERS = {
     Compression.XPRESS_HUFF: pyfwnt.lzxpress_huffman_decompress,
 }
 
+_MORE_ROOM = 1 << 20
+
 
 def expand(packed: bytes, size: int, method: Compression) -> bytes:
     """Expand the bytes behind a buffer's header; at most `size` bytes, fewer (down to none) where the packed bytes are damaged."""
@@ -134,8 +136,9 @@ def expand(packed: bytes, size: int, method: Compression) -> bytes:
         return b""
     if method is Compression.NONE:
         return packed[:size]
-    try:
-        expanded = bytes(_EXPANDERS[method](packed, size))
-    except (OSError, ValueError, MemoryError, OverflowError):  # what pyfwnt raises for damaged input
-        return b""
-    return expanded[:size]
+    for room in (size, size + _MORE_ROOM):  # a match that goes on beyond `size` is an error to pyfwnt
+        try:
+            return bytes(_EXPANDERS[method](packed, room))[:size]
+        except (OSError, ValueError, MemoryError, OverflowError):  # what pyfwnt raises for damaged input
+            continue
+    return b""

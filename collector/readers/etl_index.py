@@ -26,7 +26,7 @@ from collector.readers.etl_buffers import (
 )
 from collector.readers.etl_grid import grid_index
 from collector.readers.etl_walk import FIRST_RECORD_BYTES, first_ticks
-from collector.readers.problems import DAMAGED_BUFFER, TRUNCATED_FILE, ZEROED_BUFFER, ProblemLog
+from collector.readers.problems import DAMAGED_BUFFER, DECOMPRESSION_FAILED, TRUNCATED_FILE, ZEROED_BUFFER, ProblemLog
 from collector.source import Source
 
 __all__ = ["BufferIndex", "index_buffers"]
@@ -37,6 +37,8 @@ _READ_AHEAD = 64 << 10
 _SEARCH_START = 4 << 10
 _SEARCH_MOST = 1 << 20
 _HEADER_KINDS_LAST = HeaderKind.INSTANCE64
+_MOST_SWELLING = 32
+"""Expanded bytes for each byte of a compressed file: recorded ones have 3 to 10, a few bytes can be made to stand for MBs."""
 
 
 def index_buffers(source: Source, *, declared_size: int, compression: Compression, log: ProblemLog) -> BufferIndex:
@@ -72,6 +74,7 @@ class _Indexer:
         self._zeroed: list[tuple[int, int]] = []
         self._holes = 0
         self._missing_bytes = 0
+        self._room = MAX_BUFFER_BYTES + _MOST_SWELLING * source.size
 
     def run(self) -> BufferIndex:
         if self._grid and (index := grid_index(self._source, self._grid)) is not None:
@@ -176,6 +179,14 @@ class _Indexer:
             self._damaged(position, f"filled size {filled:,} is below the {HEADER_BYTES} bytes of the header")
             filled = min(value for value in (header.saved_offset, header.current_offset, most) if value >= HEADER_BYTES)
             filled, is_clamped = min(filled, most), True
+        if is_packed:
+            self._room -= filled
+            if self._room < 0:
+                place = self._place(position)
+                found = f"{place} would expand to {filled:,} bytes, and all to more than {_MOST_SWELLING} times the size of the file"
+                self._log.add(DECOMPRESSION_FAILED, place=place, found=found)
+                self._holes += 1
+                return
         ticks = self._first_ticks(position, size, is_packed=is_packed)
         for name, number in (
             ("offset", position),
