@@ -117,7 +117,9 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
         assert isinstance(error, HTTPException)
         if error.status_code == 404:
             return answer(request, 404, "Not found", f"There is no page {request.url.path}.", "Begin with the list of traces.")
-        return answer(request, error.status_code, "This does not work", str(error.detail))
+        response = answer(request, error.status_code, "This does not work", _in_words(error, request.method))
+        response.headers.update(error.headers or {})
+        return response
 
     def slow(request: Request, error: Exception) -> Response:
         return answer(
@@ -166,3 +168,11 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
     app.add_exception_handler(SQLAlchemyError, database)
     app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(Exception, unforeseen)
+
+
+def _in_words(error: HTTPException, method: str) -> str:
+    """What an error of the framework means; our own say it themselves."""
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "GET")
+        return f"This page does not know the method {method[:20]}: it has {allowed}."
+    return str(error.detail)

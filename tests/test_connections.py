@@ -1,5 +1,6 @@
 """Clients that are slow, or never come to an end: they are ended, and meanwhile everybody else is answered."""
 
+import re
 import socket
 import threading
 import time
@@ -195,6 +196,13 @@ def test_what_is_no_request_is_refused(place: Place, head: bytes, status: bytes,
     assert got.startswith(b"HTTP/1.1 " + status)
     assert len(got.partition(b"\r\n\r\n")[2]) > 20
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize("path", ["//", "///", "//t//", "/t/../..", "*", "http://127.0.0.1//t/", "/t/%00%FF"])
+def test_odd_addresses_of_pages_are_not_found(place: Place, path: str) -> None:
+    got = ask(place, path)
+    assert re.match(rb"HTTP/1.1 (400|404) ", got), got[:100]
+    assert b"Not found" in got or b"cannot be used" in got
 
 
 def test_more_requests_than_the_server_works_on_are_told_so_at_once(tmp_path: Path) -> None:
