@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8350
 DEMO_DATABASE ?= $(VENV)/demo
 
-.PHONY: demo test setup lint types unit browser migrations docs screenshots fuzz bench clean chromium constraints licences audit sbom
+.PHONY: demo test setup lint types unit browser migrations docs screenshots fuzz bench clean chromium constraints licences audit sbom load api
 
 demo: $(VENV)/.installed ## a running dashboard with the sample trace
 	$(BIN)/sockscope demo --database $(DEMO_DATABASE) --port $(PORT)
@@ -43,6 +43,14 @@ fuzz: setup ## a long run of the fuzzer over each target; what it finds is writt
 
 bench: setup
 	$(BIN)/python -m bench
+
+load: setup ## many clients for a minute, while a trace is collected
+	$(BIN)/python -m bench.load
+
+api: setup ## every page asked by schemathesis, which lives in an environment of its own
+	test -x $(VENV)/api/bin/st || { $(PYTHON) -m venv $(VENV)/api && \
+	  $(VENV)/api/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'; }
+	$(BIN)/python -m bench.api
 
 chromium: # for the browser tests; where it cannot be installed those tests say so and are skipped
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -18,9 +19,29 @@ from app.paging import BadPosition
 from app.safety import HEADERS
 from collector.errors import StoreError, StoreLocked, StoreSlow
 
-__all__ = ["BadRequest", "Choice", "ErrorPage", "NotFound", "OtherName", "SeveralFit", "StillCollecting", "install"]
+__all__ = ["ANSWERS", "BadRequest", "Choice", "ErrorPage", "NotFound", "OtherName", "SeveralFit", "StillCollecting", "install"]
 
 _log = logging.getLogger("sockscope")
+
+ANSWERS: dict[int | str, dict[str, Any]] = {  # Any: as FastAPI has it
+    300: {"description": "The link fits several things; the page leads to each."},
+    303: {"description": "Written; the page to look at is elsewhere."},
+    307: {"description": "The thing has another name in links."},
+    400: {"description": "A part of the path, the query or the form cannot be used; the page says which, and what can."},
+    401: {"description": "The server demands a token."},
+    403: {"description": "What was sent comes from another site, or without the token of a form; nothing was written."},
+    404: {"description": "There is no such trace or thing; the page leads to what is nearest."},
+    405: {"description": "The page does not know this method."},
+    408: {"description": "What was sent did not arrive in time."},
+    413: {"description": "What was sent is too large."},
+    415: {"description": "What was sent is no form."},
+    421: {"description": "The server does not go by this name."},
+    429: {"description": "Too many wrong tokens, or uploads at once."},
+    503: {
+        "description": "The trace is being collected, the database is busy or gone, or the question takes too long; the page says which."
+    },
+}
+"""What every page may answer besides itself, for the description of the API."""
 
 
 class BadRequest(ValueError):

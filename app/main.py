@@ -150,7 +150,7 @@ def create_app(settings: Settings) -> FastAPI:
     script = plotly_script()
     app.state.page_settings = PageSettings(has_plotly=script is not None)
     for router in ROUTERS:
-        app.include_router(router, dependencies=[Depends(note_what_is_asked)])
+        app.include_router(router, dependencies=[Depends(note_what_is_asked)], responses=errors.ANSWERS)
 
     if script is not None:
         plotly = script

@@ -15,8 +15,10 @@ PAGES = {
     "events": "The events that are decoded",
     "schema": "The tables and views of a trace's file",
     "performance": "What collecting costs, and how fast pages answer",
+    "reliability": "What was tried to break it",
     "architecture": "How it is built",
     "dependencies": "What it stands on",
+    "licences": "Licences of what it stands on",
 }
 """Names of the pages in the order in which they are listed, with their titles."""
 
