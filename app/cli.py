@@ -198,17 +198,21 @@ def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[
     import uvicorn
 
     from app.connections import MAX_HEAD_BYTES, protocol
+    from app.logs import write_logs
 
     config = uvicorn.Config(
         app,
         http=protocol(),
         ws="none",
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        log_config=None,
         log_level="warning",
+        access_log=False,
         timeout_graceful_shutdown=_STOP_SECONDS,
         server_header=False,
         proxy_headers=False,
     )
+    write_logs()
     server = uvicorn.Server(config)
     if not should_cancel():
         server.run(sockets=[listener])

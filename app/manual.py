@@ -19,6 +19,7 @@ PAGES = {
     "architecture": "How it is built",
     "dependencies": "What it stands on",
     "licences": "Licences of what it stands on",
+    "safety": "Hostile traces, who may look, what a trace gives away",
 }
 """Names of the pages in the order in which they are listed, with their titles."""
 
@@ -37,6 +38,7 @@ def manual_html(name: str) -> str:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(body)
     for token in tokens:
+        token.attrs.pop("style", None)  # how a column is aligned: our pages allow no inline style
         for child in token.children or []:
             href = child.attrGet("href") if child.type == "link_open" else None
             if isinstance(href, str) and (stem := href.partition("#")[0].removesuffix(".md")) in PAGES:

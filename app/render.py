@@ -23,6 +23,7 @@ from app.page import Page
 from app.sections import SECTIONS
 from app.share import absolute_link, canonical_link, clock_part
 from app.urls import Urls
+from collector.plain import visible_text
 
 __all__ = ["as_json", "csv_text", "environment", "render", "wanted_form"]
 
@@ -33,11 +34,21 @@ _SAFE_INTEGER = (1 << 53) - 1
 def environment() -> Environment:
     """The templates: escaped, and strict about names that a page does not have."""
     made = Environment(
-        loader=FileSystemLoader(template_folder()), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(template_folder()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
     )
     made.filters |= fmt.FILTERS | {"term": term}
     made.globals["sections"] = SECTIONS
     return made
+
+
+def _shown(value: object) -> object:
+    """What a template writes: text with its controls and marks of direction as escapes, or these would turn what stands around it."""
+    return visible_text(value) if type(value) is str else value
 
 
 def wanted_form(request: Request) -> str:
@@ -73,7 +84,7 @@ def render(
     form = wanted_form(request)
     vary = {"Vary": "Accept, Cookie", "Cache-Control": "no-cache"} | dict(headers or {})
     if form == "json":
-        body = json.dumps(as_json(page), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        body = json.dumps(as_json(page), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
         return Response(body, status_code, vary, media_type="application/json")
     if form == "csv":
         listing = getattr(page, "listing", None)

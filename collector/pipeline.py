@@ -28,6 +28,7 @@ from collector.model.stacks import Stacks
 from collector.model.tallies import Tallies
 from collector.model.trace_row import end_of_trace, trace_row
 from collector.naming import Naming, find_names, write_names
+from collector.plain import storable
 from collector.problems import STORED_IN_PART, Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
 from collector.raw import Reader
 from collector.readers import reader_for
@@ -111,13 +112,13 @@ def import_trace(
     reader = reader_for(source)
     limits = limits or Limits()
     key = trace_key(source, should_cancel) + limits.suffix
-    name = name or (f"{source.name} ({limits.words})" if limits else source.name)
+    name = storable(name or (f"{source.name} ({limits.words})" if limits else source.name))
     catalog = Catalog(folder)
     catalog.settle()
     if keep and folder.has_trace(key):
         raise AlreadyCollected(f"{source.name}: this file is collected already, as {key}. Leave out --keep to collect it again.")
     with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
-        catalog.begin(key, name=name, path=str(source.path.absolute()), size_bytes=source.size, version=program_version())
+        catalog.begin(key, name=name, path=storable(str(source.path.absolute())), size_bytes=source.size, version=program_version())
         try:
             with (
                 _rare_collections(),
@@ -128,7 +129,9 @@ def import_trace(
                     report = job.run(name, started)
         except BaseException as error:
             with contextlib.suppress(StoreError):  # what went wrong is said by the first error
-                catalog.interrupt(key, str(error) if isinstance(error, TraceError) else f"The collector failed: {type(error).__name__}.")
+                catalog.interrupt(
+                    key, storable(str(error)) if isinstance(error, TraceError) else f"The collector failed: {type(error).__name__}."
+                )
             raise
     return report
 

@@ -8,7 +8,7 @@ import re
 import sys
 from typing import TextIO
 
-__all__ = ["plain_line", "say", "visible_text"]
+__all__ = ["plain_line", "say", "storable", "visible_text"]
 
 # C0 and C1 controls but for tab and line break; marks that turn the direction of text (Unicode UAX #9); invisible characters; surrogates.
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
@@ -22,6 +22,11 @@ def plain_line(text: str) -> str:
 def visible_text(text: str) -> str:
     """The text with controls, marks of direction and invisible characters as escapes such as `\\u202e`; line breaks and tabs stay."""
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates as escapes: names of files may have bytes that are no text, which a database does not take."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def say(line: str, *, file: TextIO | None = None, flush: bool = False) -> None:

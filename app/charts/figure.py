@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from app import clockface
 from app import format as fmt
 from app.charts.wall_ticks import wall_ticks
+from collector.plain import visible_text
 
 __all__ = ["COLOURS", "Figure", "Row", "TimeAxis", "bytes_axis", "layout", "plain", "rows_layout", "taint_trace"]
 
@@ -215,7 +216,7 @@ def bytes_axis(title: str = "bytes") -> dict[str, Any]:
 
 def plain(text: str) -> str:
     """Text that plotly shows as it is: what it would read as markup is escaped."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return visible_text(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def taint_trace(
