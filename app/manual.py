@@ -2,14 +2,16 @@
 
 import re
 from functools import cache
+from pathlib import Path
 
 from markdown_it import MarkdownIt
 
 from app.assets import manual_folder
 
-__all__ = ["PAGES", "manual_html"]
+__all__ = ["PAGES", "manual_html", "picture_file"]
 
 PAGES = {
+    "tour": "The main pages in pictures",
     "recording": "How to record a trace",
     "cli": "The command line",
     "events": "The events that are decoded",
@@ -24,6 +26,7 @@ PAGES = {
 """Names of the pages in the order in which they are listed, with their titles."""
 
 
+_PICTURE = re.compile(r"[a-z0-9-]{1,60}\.png")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
@@ -45,3 +48,11 @@ def manual_html(name: str) -> str:
                 child.attrSet("href", href.replace(f"{stem}.md", stem, 1))
     rendered: str = parser.renderer.render(tokens, parser.options, {})
     return rendered
+
+
+def picture_file(name: str) -> Path:
+    """A picture of the documentation. Raises FileNotFoundError."""
+    path = manual_folder() / "screenshots" / name
+    if not _PICTURE.fullmatch(name) or not path.is_file():
+        raise FileNotFoundError(name)
+    return path

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser import chromium_path, launch, serving, watch
+from tests.build.answers import as_json
 from tests.build.imported import Imported
+from tests.build.served import served
 
 pytestmark = [
     pytest.mark.browser,
@@ -64,6 +67,15 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
     busy = sample.rows("SELECT socket FROM v_operations GROUP BY socket ORDER BY count(*) DESC")[0][0]
     process = sample.rows("SELECT process FROM v_allocations GROUP BY process ORDER BY count(*) DESC")[0][0]
     block = sample.rows("SELECT process, allocation FROM v_allocations WHERE end_reason = 'freed' ORDER BY start_ns")[0]
+    with served(sample.folder) as client:
+
+        def first(name: str) -> dict[str, Any]:  # Any: JSON
+            row: dict[str, Any] = as_json(client, f"{trace}/{name}")["listing"]["rows"][0]
+            return row
+
+        operation, overlap, freed = first("operations?kind=send"), first("overlaps"), first("in-flight-frees?kind=freed_in_flight")
+        held, stack = first(f"allocations?process={process}"), first("stacks")["stack"]
+    pair = "/".join(overlap[name] for name in ("first_socket", "first", "second_socket", "second"))
     return {
         "traces": "/",
         "overview": trace,
@@ -88,6 +100,26 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
         "stacks": f"{trace}/stacks",
         "search": f"/search?q=10054&trace={trace.removeprefix('/t/')}",
         "help": "/help",
+        "recording": "/help/recording",
+        "architecture": "/help/architecture",
+        "API": "/docs",
+        "operation": f"{trace}/sockets/{operation['socket']}/{operation['operation']}",
+        "overlap": f"{trace}/overlaps/{pair}",
+        "free in flight": f"{trace}/in-flight-frees/{freed['socket']}/{freed['operation']}",
+        "errors": f"{trace}/errors",
+        "stalls": f"{trace}/stalls",
+        "polls": f"{trace}/polls",
+        "too small receives": f"{trace}/too-small-receives",
+        "around": f"{trace}/around/{reset.partition('@')[2]}",
+        "address": f"{trace}/address/{held['allocation'].partition(':')[2].partition('@')[0]}",
+        "one heap": f"{trace}/heap/{process}/{held['heap']}@{held['first_ns']}",
+        "calls": f"{trace}/heap/{process}/flame",
+        "growth": f"{trace}/heap/{process}/growth",
+        "two moments": f"{trace}/heap/{process}/compare",
+        "stack": f"{trace}/stacks/{stack}",
+        "notes": f"{trace}/notes",
+        "filtered": f"{trace}/operations?kind=send&from=09:30:01&sort=-bytes&clock=utc",
+        "nothing found": f"{trace}/sockets?port=1",
     }
 
 
@@ -97,7 +129,7 @@ def open_page(page: Page, url: str) -> None:
     assert response.status == 200, url
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark"), (2560, "light")])
 def test_every_page_is_quiet_and_fits(browser: Browser, site: str, places: dict[str, str], width: int, scheme: str) -> None:
     """No console error, no request to another server, nothing wider than the window."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light")
@@ -132,6 +164,40 @@ def test_no_page_has_a_serious_accessibility_violation(browser: Browser, site: s
             page.close()
         context.close()
     assert faults == []
+
+
+def test_what_is_not_here_says_so_and_offers_the_nearest(page: Page, site: str, trace: str, places: dict[str, str]) -> None:
+    """A link from another copy of the trace."""
+    socket = places["socket"].rpartition("/")[2]
+    response = page.goto(f"{site}{trace}/sockets/{socket.partition('@')[0]}@59999999999")
+    assert response is not None
+    assert response.status in (200, 404)
+    if response.status == 404:
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+    missing = page.goto(f"{site}{trace}/sockets/0xffff000000000001@1")
+    assert missing is not None
+    assert missing.status == 404
+    expect(page.locator("main a").first).to_be_visible()
+
+
+def test_a_page_on_paper_is_dark_on_white_without_its_controls(browser: Browser, site: str, places: dict[str, str]) -> None:
+    context = browser.new_context(viewport={"width": 1000, "height": 900}, color_scheme="dark")
+    page = context.new_page()
+    page.emulate_media(media="print", color_scheme="dark")
+    for name in ("overview", "sockets", "socket"):
+        open_page(page, site + places[name])
+        for hidden in (".top .search", ".sections", ".share"):
+            expect(page.locator(hidden).first).to_be_hidden()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        ground, text, raised = page.evaluate(
+            """() => [getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(document.body).color,
+                      getComputedStyle(document.documentElement).getPropertyValue("--raised").trim()]"""
+        )
+        assert (ground, text) == ("rgb(255, 255, 255)", "rgb(0, 0, 0)"), name
+        assert raised == "#f6f7f8", name
+    assert page.evaluate("getComputedStyle(document.querySelector('thead')).display") == "table-header-group"
+    assert len(page.pdf()) > 10_000
+    context.close()
 
 
 def test_from_a_finding_to_its_evidence_to_the_socket(page: Page, site: str, trace: str) -> None:

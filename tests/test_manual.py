@@ -43,3 +43,24 @@ def test_a_page_that_there_is_not_is_said_so(sample: Imported) -> None:
         answer = client.get("/help/poetry", headers={"Accept": "application/json"})
     assert answer.status_code == 404
     assert "poetry" in answer.text
+
+
+def test_every_picture_of_the_documentation_is_shown(sample: Imported, project_root: Path) -> None:
+    included = tomllib.loads((project_root / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert included["force-include"]["docs/screenshots"] == "app/docs/screenshots"
+    with served(sample.folder) as client:
+        pictures = {
+            source: alt
+            for name in manual.PAGES
+            for source, alt in re.findall(
+                r'<img src="([^"]*)" alt="([^"]*)"', client.get(f"/help/{name}", headers={"Accept": "text/html"}).text
+            )
+        }
+        assert len(pictures) >= 8
+        assert all(pictures.values())
+        for source in pictures:
+            answer = client.get(f"/help/{source}")
+            assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png"), source
+            assert answer.content.startswith(b"\x89PNG")
+        for name in ("none.png", "..%2F..%2Fpyproject.toml", "..png"):
+            assert client.get(f"/help/screenshots/{name}").status_code == 404

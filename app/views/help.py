@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 
 from app.errors import NotFound
 from app.glossary import TERMS
-from app.manual import PAGES, manual_html
+from app.manual import PAGES, manual_html, picture_file
 from app.page import Crumb, Page
 from app.recording import ALL_SOCKETS, HEAP, KERNEL, Command
 from app.render import render
@@ -91,6 +91,16 @@ def manual(request: Request, name: str) -> Response:
         html=html,
     )
     return render(request, "manual.html", page)
+
+
+@router.get("/help/screenshots/{name}", name="picture", include_in_schema=False)
+def picture(request: Request, name: str) -> Response:
+    """A picture of the documentation."""
+    try:
+        path = picture_file(name)
+    except FileNotFoundError as error:
+        raise NotFound(f"There is no picture {name} in the help.", ways=(Crumb("help", request.app.state.urls("help")),)) from error
+    return FileResponse(path, media_type="image/png", headers={"Cache-Control": "max-age=3600"})
 
 
 @router.get("/docs", name="docs", summary="The API", response_class=HTMLResponse)
