@@ -143,3 +143,16 @@ def test_a_query_over_its_time_is_answered_and_the_server_goes_on(root: Path, mo
         assert {answer.status_code for answer in answers} == {503}
         assert all("too long" in answer.text and "Narrow the time range" in answer.text for answer in answers)
         assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("form", ["html", "json", "csv", "xml"])
+def test_a_trace_that_cannot_be_read_yet_says_so_in_every_form(root: Path, form: str) -> None:
+    (root / "traces" / f"{KEY}.db").unlink()
+    with closing(sqlite3.connect(root / "catalog.db")) as db:
+        if not db.execute("UPDATE trace_entry SET state = 'collecting'").rowcount:
+            db.execute("INSERT INTO trace_entry (key, name, state, collected_utc) VALUES (?, 'x.etl', 'collecting', '2026-01-01')", (KEY,))
+        db.commit()
+    with browser(root) as client:
+        answer = client.get(f"/t/{KEY}/sockets?format={form}")
+    assert answer.status_code == 503
+    assert "collect" in answer.text

@@ -4,14 +4,15 @@ from dataclasses import dataclass, field
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
-from app.errors import StillCollecting
+from app.errors import BadRequest, StillCollecting
 from app.format import bytes_text
 from app.page import Crumb, Page, ProblemLine
 from app.queries import catalog
 from app.render import render
 from app.uploads import Uploads
+from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
 __all__ = ["CollectingPage", "install"]
@@ -37,10 +38,14 @@ def install(app: FastAPI) -> None:
 def _answer(request: Request, error: Exception) -> Response:
     assert isinstance(error, StillCollecting)
     folder: TraceFolder = request.app.state.folder
-    with folder.catalog().connect() as db:
-        entry = catalog.entry(db, error.key)
-        problems = tuple(catalog.problems(db, error.key))
-    assert entry is not None  # the error was raised for an entry of this catalog
+    try:
+        with folder.catalog().connect() as db:
+            entry = catalog.entry(db, error.key)
+            problems = tuple(catalog.problems(db, error.key))
+    except StoreError as trouble:
+        return PlainTextResponse(f"{trouble}\n", 503, {"Retry-After": str(RELOAD_SECONDS)})
+    if entry is None:  # deleted in the meantime
+        return PlainTextResponse(f"Trace {error.key} is no longer in this database.\n", 404)
     running = entry.state == "collecting"
     uploads: Uploads | None = request.app.state.uploads
     job = uploads.job_of_trace(error.key) if running and uploads is not None else None
@@ -62,4 +67,7 @@ def _answer(request: Request, error: Exception) -> Response:
     )
     headers = {"Retry-After": str(RELOAD_SECONDS)} if running else {}
     is_overview = request.url.path.rstrip("/").endswith(f"/t/{error.key}")
-    return render(request, "collecting.html", page, status_code=200 if is_overview else 503, headers=headers, reads_query=False)
+    try:
+        return render(request, "collecting.html", page, status_code=200 if is_overview else 503, headers=headers, reads_query=False)
+    except BadRequest as refused:  # the form, which this page does not come in
+        return PlainTextResponse(f"{sentence} {refused}\n", 503, headers)
