@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8350
 DEMO_DATABASE ?= $(VENV)/demo
 
-.PHONY: demo test setup lint types unit browser migrations docs screenshots fuzz bench clean chromium constraints licences audit sbom load api
+.PHONY: demo test setup lint types unit browser migrations docs screenshots fuzz faults bench clean chromium constraints licences audit sbom load api
 
 demo: $(VENV)/.installed ## a running dashboard with the sample trace
 	$(BIN)/sockscope demo --database $(DEMO_DATABASE) --port $(PORT)
@@ -40,6 +40,10 @@ FUZZ_SECONDS ?= 300
 fuzz: setup ## a long run of the fuzzer over each target; what it finds is written to fuzz-found
 	@for target in container decoded collected metadata packed addresses; do \
 	  $(BIN)/python -m tests.fuzz $$target --seconds $(FUZZ_SECONDS) --corpus .fuzz/$$target --found fuzz-found || exit 1; done
+
+KILLS ?= 50
+faults: setup ## many more kills of collectors at random moments than the tests make
+	SOCKSCOPE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/faults
 
 bench: setup
 	$(BIN)/python -m bench
