@@ -18,8 +18,11 @@ from app.access import MAY_WRITE
 
 __all__ = [
     "AUTHOR_COOKIE",
+    "TOKEN_COOKIE",
     "TOKEN_FIELD",
     "TOKEN_HEADER",
+    "TOKEN_PLACE",
+    "FormSlot",
     "FormTokens",
     "PageForm",
     "PostedForm",
@@ -31,7 +34,9 @@ __all__ = [
 TOKEN_FIELD = "form_token"
 TOKEN_HEADER = "x-form-token"
 AUTHOR_COOKIE = "sockscope_author"
-_TOKEN_COOKIE = "sockscope_form"
+TOKEN_COOKIE = "sockscope_form"
+TOKEN_PLACE = secrets.token_hex(24).encode()
+"""Stands for the token in an answer that is kept; nobody sees it."""
 
 _MAX_FORM_BYTES = 64 << 10
 _MAX_FIELDS = 20
@@ -63,16 +68,34 @@ class FormTokens:
         return hmac.digest(self._secret, cookie.encode(), "sha256")
 
 
+class FormSlot:
+    """Says that the answer will be kept: its forms have a place for the token, which is filled whenever the answer leaves."""
+
+    NAME = "sockscope.form_slot"
+
+    def __init__(self) -> None:
+        self.is_asked = False
+
+
 class PageForm:
     """What a template needs for a form. Asking for the token makes a cookie where the browser has none."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._cookie = request.cookies.get(_TOKEN_COOKIE, "")
+        self._cookie = request.cookies.get(TOKEN_COOKIE, "")
         self._is_new = False
+        self._slot: FormSlot | None = request.scope.get(FormSlot.NAME)
+
+    @property
+    def cookie(self) -> str:
+        """What the tokens of this browser belong to; empty while it has nothing."""
+        return self._cookie
 
     @property
     def token(self) -> str:
+        if self._slot is not None:
+            self._slot.is_asked = True
+            return TOKEN_PLACE.decode()
         if not self._cookie:
             self._cookie, self._is_new = secrets.token_urlsafe(24), True
         return _tokens(self._request).token_of(self._cookie)
@@ -90,7 +113,7 @@ class PageForm:
     def keep(self, response: Response) -> None:
         """Hand a new cookie to the browser. Lax: a link from elsewhere must not replace it, or open forms would be refused."""
         if self._is_new:
-            _set_cookie(self._request, response, _TOKEN_COOKIE, self._cookie, strict=False)
+            _set_cookie(self._request, response, TOKEN_COOKIE, self._cookie, strict=False)
 
 
 def keep_author(request: Request, response: Response, author: str) -> None:
@@ -115,7 +138,7 @@ def check_origin(request: Request) -> None:
 
 def has_token(request: Request, token: str) -> bool:
     """Whether a token fits the cookie that came with it."""
-    cookie = request.cookies.get(_TOKEN_COOKIE, "")
+    cookie = request.cookies.get(TOKEN_COOKIE, "")
     return bool(cookie) and _tokens(request).fits(token, cookie)
 
 

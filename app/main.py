@@ -18,6 +18,7 @@ from app.assets import plotly_script, static_folder
 from app.busy import RequestLimit
 from app.clockface import ClockFaces
 from app.forms import FormTokens
+from app.kept import KeptAnswers
 from app.proxy import BasePath, Forwarded, networks_of
 from app.safety import HostCheck, SafeHeaders
 from app.settings import Settings, SettingsError
@@ -162,6 +163,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/static", KeptFiles(directory=static_folder()), name="static")
     errors.install(app, render.render)
     collecting.install(app)
+    app.add_middleware(KeptAnswers, folder=app.state.folder)
     app.add_middleware(Compressed)
     if settings.token is not None:
         app.add_middleware(TokenCheck, token=settings.token, view_token=settings.view_token, base_path=settings.base_path)

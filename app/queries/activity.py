@@ -10,6 +10,7 @@ from collector.store.tables import TRACE
 __all__ = ["Activity", "ActivityPoint", "HeapPoint", "activity"]
 
 _rollup = TRACE.tables["socket_rollup"]
+_process = TRACE.tables["process"]
 _heap_rollup = TRACE.tables["heap_rollup"]
 _abort = TRACE.tables["abort"]
 _socket = TRACE.tables["socket"]
@@ -106,7 +107,8 @@ def _aborts(db: Connection, from_ns: int, to_ns: int, level: int, process_n: int
 def _heap(db: Connection, from_ns: int, to_ns: int, level: int, process_n: int | None) -> list[HeapPoint]:
     """Live bytes summed over processes: buckets hold their change, so sums are exact at the buckets' ends."""
     h = _heap_rollup.c
-    mine = [h.trace_id == 1, h.scope == "process", h.level == level] + ([] if process_n is None else [h.scope_n == process_n])
+    is_mine = h.scope_n.in_(select(_process.c.n).where(_process.c.trace_id == 1)) if process_n is None else h.scope_n == process_n
+    mine = [h.trace_id == 1, h.scope == "process", h.level == level, is_mine]
     change = func.sum(h.bytes_end - h.bytes_start)
     first, last = from_ns >> level, to_ns >> level
     live = db.execute(select(func.coalesce(change, 0)).where(*mine, h.bucket < first)).scalar_one()

@@ -59,7 +59,7 @@ def operations_at(db: Connection, address: int) -> list[OperationRow]:
     searches = (
         (o.buffer == stored,),
         (o.buffer.between(stored - LARGE_BYTES, stored - 1), *holds),
-        (_is_large_operation, far, *holds),
+        (_is_large_operation, far, *holds),  # the index begins with the length
     )
     return operation_rows(db, o.n.in_(_first_numbers(db, operation, searches)), limit=MAX_ROWS)
 

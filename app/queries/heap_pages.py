@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, func, or_, select
+from sqlalchemy import Connection, Select, and_, case, func, or_, select
 
 from app import format as fmt
 from app.format import Address
@@ -28,6 +28,7 @@ __all__ = [
 _counter = TRACE.tables["heap_counter"]
 _rollup = TRACE.tables["heap_rollup"]
 _heap = TRACE.tables["heap"]
+_process = TRACE.tables["process"]
 _anomaly = TRACE.tables["heap_anomaly"]
 _allocation = TRACE.tables["allocation"]
 
@@ -130,7 +131,7 @@ def heap_processes(db: Connection) -> list[HeapProcessRow]:
     heaps = dict[int, int]()
     for row in db.execute(select(_heap.c.process_n, func.count()).where(_heap.c.trace_id == 1).group_by(_heap.c.process_n)):
         heaps[row[0]] = row[1]
-    live = _live(db, "process")
+    live = _live(db, "process", select(_process.c.n).where(_process.c.trace_id == 1))
     numbers = sorted(set(counters) | set(heaps) | set(live))
     p = process_table()
     found = []
@@ -159,10 +160,10 @@ def heap_processes(db: Connection) -> list[HeapProcessRow]:
     return found[:MAX_PROCESSES]
 
 
-def _live(db: Connection, scope: str, numbers: list[int] | None = None) -> dict[int, tuple[int, int]]:
+def _live(db: Connection, scope: str, numbers: list[int] | Select[tuple[int]]) -> dict[int, tuple[int, int]]:
     """Live bytes and blocks at the end of the trace by scope number."""
     r = _rollup.c
-    mine = [r.trace_id == 1, r.scope == scope, r.level == _COARSEST] + ([] if numbers is None else [r.scope_n.in_(numbers)])
+    mine = [r.trace_id == 1, r.scope == scope, r.level == _COARSEST, r.scope_n.in_(numbers)]
     last = select(r.scope_n, func.max(r.bucket).label("bucket")).where(*mine).group_by(r.scope_n).subquery()
     rows = db.execute(
         select(r.scope_n, r.bytes_end, r.count_end).join(last, and_(last.c.scope_n == r.scope_n, last.c.bucket == r.bucket)).where(*mine)

@@ -414,7 +414,7 @@ operation = _trace_table(
     Index("ix_operation_socket_n", "trace_id", "socket_n", "posted_ns"),  # a socket's timeline
     Index("ix_operation_posted_ns", "trace_id", "posted_ns"),  # the list of operations by time
     _partial("ix_operation_buffer", "buffer IS NOT NULL", "buffer", "posted_len"),  # what happened at an address
-    _partial("ix_operation_large", f"posted_len > {LARGE_BYTES}", "buffer"),  # the same, where the buffer begins far below
+    _partial("ix_operation_large", f"posted_len > {LARGE_BYTES}", "posted_len", "buffer"),  # the same, where the buffer begins far below
     _long_lived("ix_operation_long", "end_ns IS NULL OR end_ns - posted_ns > 1073741824", "socket_n", "posted_ns"),  # in flight at a moment
     comment="Requests on sockets, from posted to completed.",
 )

@@ -432,7 +432,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_operation_large",
         "operation",
-        ["trace_id", "buffer"],
+        ["trace_id", "posted_len", "buffer"],
         unique=False,
         sqlite_where=sa.text("posted_len > 65536"),
         postgresql_where=sa.text("posted_len > 65536"),
