@@ -103,7 +103,7 @@ async def _client(client: httpx.AsyncClient, paths: list[str], number: int) -> l
 
 async def _ask(client: httpx.AsyncClient, path: str) -> tuple[int, float]:
     begin = time.perf_counter()
-    answer = await client.get(path)
+    answer = await client.get(path, headers={"Cache-Control": "no-store"})  # made anew, not kept
     return answer.status_code, time.perf_counter() - begin
 
 
