@@ -302,6 +302,7 @@ class _Import:
                 longer=_misread(decoder.trailing, providers),
                 kept=self.kept.kept,
                 left_out=self.kept.left_out,
+                layouts=decoder.embedded.damaged,
             ),
             *([Problem(STORED_IN_PART, details={"what": self.limits.words})] if self.limits else []),
             *self.sockets.problems,

@@ -156,7 +156,16 @@ STORED_IN_PART = ProblemKind(
     advice="Collect the file without --process, --from, --to and --only to see all of it; links stay the same but for the trace's key.",
 )
 
+DAMAGED_LAYOUTS = ProblemKind(
+    "damaged_layouts",
+    Severity.LIMIT,
+    "Descriptions of events that the file brings along and that cannot be read: {count}.",
+    effect="Events that only these describe are kept as bytes; those that this program knows are not affected.",
+    advice="Copy the file again from the machine that recorded it.",
+)
+
 PROBLEM_KINDS = (
+    DAMAGED_LAYOUTS,
     STORED_IN_PART,
     DAMAGED_EVENTS,
     NO_SOCKET_EVENTS,
@@ -251,13 +260,26 @@ def _socket_gaps(ids: set[int]) -> list[Problem]:
 
 
 def decoding_problems(
-    *, damaged: Iterable[Misread], unknown: Iterable[Misread], newer: Iterable[Misread], longer: Iterable[Misread], kept: int, left_out: int
+    *,
+    damaged: Iterable[Misread],
+    unknown: Iterable[Misread],
+    newer: Iterable[Misread],
+    longer: Iterable[Misread],
+    kept: int,
+    left_out: int,
+    layouts: int = 0,
 ) -> list[Problem]:
-    """What could not be decoded in full; `kept` and `left_out` count the records that were stored as bytes and those beyond the cap."""
+    """What could not be decoded in full.
+
+    `kept` and `left_out` count the records that were stored as bytes and those beyond the cap, `layouts` descriptions of events that
+    cannot be read.
+    """
     kinds = ((DAMAGED_EVENTS, damaged), (UNKNOWN_EVENTS, unknown), (NEWER_EVENTS, newer), (LONGER_EVENTS, longer))
     found = [_summed(kind, group) for kind, records in kinds if (group := list(records))]
     if left_out:
         found.append(Problem(UNKNOWN_EVENTS_CAPPED, count=left_out, details={"kept": kept}))
+    if layouts:
+        found.append(Problem(DAMAGED_LAYOUTS, count=layouts))
     return found
 
 

@@ -68,6 +68,13 @@ def test_what_was_misread_is_summed_with_the_most_frequent_first() -> None:
     assert "id 5: 5, id 4: 4, id 3: 3, id 2: 2 and 1 more kinds" in problem.text
 
 
+def test_descriptions_that_cannot_be_read_are_a_problem() -> None:
+    (problem,) = decoding_problems(damaged=[], unknown=[], newer=[], longer=[], kept=0, left_out=0, layouts=3)
+
+    assert (problem.kind.name, problem.count) == ("damaged_layouts", 3)
+    assert problem.text.endswith(": 3.")
+
+
 def test_damage_comes_first_and_times_are_in_ns() -> None:
     clock = Clock(ClockKind.QPC, start_ticks=1000, ticks_per_second=10_000_000, start_filetime=0)
     problems = decoding_problems(
