@@ -36,7 +36,7 @@ _THINGS = (
     ("sockets/{}/timeline", "SELECT socket FROM v_sockets ORDER BY sends + receives DESC, socket LIMIT 1"),
     ("heap/{}", "SELECT process FROM v_allocations GROUP BY process ORDER BY count(*) DESC, process LIMIT 1"),
     ("heap/{}/timeline", "SELECT process FROM v_allocations GROUP BY process ORDER BY count(*) DESC, process LIMIT 1"),
-    ("heap/{}/{}", "SELECT process, heap FROM v_heaps ORDER BY process, heap LIMIT 1"),
+    ("heap/{}/{}", "SELECT process, heap || '@' || coalesce(created_ns, first_ns) FROM v_heaps ORDER BY process, heap LIMIT 1"),
     ("heap/{}/{}", "SELECT process, allocation FROM v_allocations LIMIT 1"),
     ("stacks/{}", "SELECT stack FROM v_stacks LIMIT 1"),
     ("address/{}", "SELECT buffer FROM v_operations WHERE buffer IS NOT NULL LIMIT 1"),

@@ -87,7 +87,7 @@ def test_points_have_the_size_reported_last_and_the_blocks_of_that_moment(import
 
 def test_the_pages_of_a_heap_and_its_process_answer(import_trace: ImportTrace) -> None:
     db = import_trace(story())
-    process, handle = db.rows("select process, heap from v_heaps")[0]
+    process, handle = db.rows("select process, heap || '@' || coalesce(created_ns, first_ns) from v_heaps")[0]
     with served(db.folder) as client:
         path = f"/t/{db.report.key}/heap/{process}"
         one, whole = as_json(client, f"{path}/{handle}"), as_json(client, path)

@@ -124,7 +124,7 @@ def test_other_methods_are_refused(client: TestClient, method: str, path: str) -
         "/static/../../pyproject.toml",
         "/static/%2e%2e/%2e%2e/pyproject.toml", "/static/..%2f..%2fpyproject.toml", "/static/%00", "/static/css/%00.css",
         "/static/" + "a" * 5000,
-        "/static/css", "/static/", "/help/%00", "/help/..%2f..%2fREADME", "/" + "a/" * 2000, f"/t/{KEY}/" + "x/" * 500, "/%FF",
+        "/static/css", "/static/", "/help/%00", "/help/screenshots/%00", "/help/screenshots/..%2f..%2fREADME", "/help/..%2f..%2fREADME", "/" + "a/" * 2000, f"/t/{KEY}/" + "x/" * 500, "/%FF",
         "/%00", "/\\..\\",
         "/t/" + "f" * 5000, "/;a=b", "/%3f", "/t/%2f", "/.git/config", "/static/.%00./x",
     ],
@@ -138,4 +138,7 @@ def test_paths_that_lead_nowhere_are_not_found(client: TestClient, path: str, ac
 
 def test_every_router_has_pages_in_this_test() -> None:
     known = {path for path, _ in PAGES}
-    assert {route.path for router in ROUTERS for route in router.routes if "GET" in getattr(route, "methods", ())} <= known | {"/healthz"}  # type: ignore[attr-defined]  # all are API routes
+    assert {route.path for router in ROUTERS for route in router.routes if "GET" in getattr(route, "methods", ())} <= known | {
+        "/healthz",
+        "/help/screenshots/{name}",
+    }  # type: ignore[attr-defined]  # all are API routes

@@ -184,14 +184,17 @@ def test_help_and_version_load_nothing_heavy() -> None:
 
 
 def test_the_first_interrupt_asks_and_the_second_stops() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with cli._cancelling() as should_cancel:
-        assert not should_cancel()
-        signal.raise_signal(signal.SIGINT)
-        assert should_cancel()
-        with pytest.raises(KeyboardInterrupt):
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)  # a program started in the background inherits none
+    try:
+        with cli._cancelling() as should_cancel:
+            assert not should_cancel()
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+            assert should_cancel()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, inherited)
 
 
 def test_an_interrupt_while_collecting_stores_nothing(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
