@@ -51,6 +51,7 @@ _WALL = re.compile(
     r"(?:([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?)? ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?",
     re.IGNORECASE,
 )
+_GROUPED = re.compile(r"[^0-9,]?[0-9]{1,3}(,[0-9]{3})+(?![0-9])[^,]*")
 _QUANTITY = re.compile(r"([+-]?)([0-9]{1,19})(?:\.([0-9]{1,18}))?([a-zµμ]*)")
 _TIMES = "nanoseconds since time 0, a number with a unit such as 12.345 s or 250 ms, or a time in UTC such as 2025-06-03T09:30:12.5Z."
 _MAX = 1 << 62  # sums of two values fit 63 bits
@@ -181,8 +182,13 @@ def parse_text(text: str) -> str:
     return text
 
 
+def _ungrouped(number: str) -> str:
+    """A number without the commas between its thousands; any other comma stays, and no number has one: `12,5` may mean either."""
+    return number.replace(",", "") if _GROUPED.fullmatch(number) else number
+
+
 def _quantity(text: str, units: Mapping[str, int], allowed: str) -> int:
-    compact = "".join(text.split()).replace(fmt.THIN, "").replace(",", "").replace(fmt.MINUS, "-").lower()
+    compact = _ungrouped("".join(text.split())).replace(fmt.THIN, "").replace(fmt.MINUS, "-").lower()
     found = _QUANTITY.fullmatch(compact)
     if not found or found[4] not in units:
         raise ValueError(allowed)
@@ -203,7 +209,7 @@ def parse_bytes(text: str) -> int:
 
 def parse_count(text: str) -> int:
     """A whole number from 0. Raises ValueError."""
-    compact = "".join(text.split()).replace(",", "")
+    compact = _ungrouped("".join(text.split()))
     if not compact.isascii() or not compact.isdigit() or int(compact) > _MAX:
         raise ValueError("a whole number from 0.")
     return int(compact)

@@ -82,7 +82,7 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> i
 
 @contextlib.contextmanager
 def _cancelling() -> Iterator[Callable[[], bool]]:
-    """Turn the first SIGINT or SIGTERM into a question that the work asks; give the signals back afterwards."""
+    """Turn the first SIGINT, SIGTERM or SIGHUP into a question that the work asks; give the signals back afterwards."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():  # only there may signals be caught
         yield asked.is_set
@@ -90,6 +90,8 @@ def _cancelling() -> Iterator[Callable[[], bool]]:
     signals = [signal.SIGINT, signal.SIGTERM]
     if sys.platform == "win32":
         signals.append(signal.SIGBREAK)  # the only one that another process can send there
+    elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the terminal is closed; a program under nohup does not mind
+        signals.append(signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in signals}
 
     def ask(number: int, _frame: FrameType | None) -> None:

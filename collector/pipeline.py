@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from uuid import UUID
 
 from collector.decoder import Decoder, Tally, VersionKey
-from collector.errors import AlreadyCollected, CollectCancelled, Problem, Severity, StoreError, StoreLocked, TraceError
+from collector.errors import AlreadyCollected, CollectCancelled, NothingLeft, Problem, Severity, StoreError, StoreLocked, TraceError
 from collector.inventory import Inventory
 from collector.limits import Limits
 from collector.losses import END_OF_TIME
@@ -117,22 +117,27 @@ def import_trace(
     catalog.settle()
     if keep and folder.has_trace(key):
         raise AlreadyCollected(f"{source.name}: this file is collected already, as {key}. Leave out --keep to collect it again.")
-    with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
-        catalog.begin(key, name=name, path=storable(str(source.path.absolute())), size_bytes=source.size, version=program_version())
-        try:
-            with (
-                _rare_collections(),
-                TraceWriter(folder, key, should_cancel=should_cancel, is_beside=_is_worth_a_process(source)) as writer,
-            ):
-                job = _Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits)
-                with job.socket_rollups, job.heap_rollups:
-                    report = job.run(name, started)
-        except BaseException as error:
-            with contextlib.suppress(StoreError):  # what went wrong is said by the first error
-                catalog.interrupt(
-                    key, storable(str(error)) if isinstance(error, TraceError) else f"The collector failed: {type(error).__name__}."
-                )
-            raise
+    try:
+        with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
+            catalog.begin(key, name=name, path=storable(str(source.path.absolute())), size_bytes=source.size, version=program_version())
+            try:
+                with (
+                    _rare_collections(),
+                    TraceWriter(folder, key, should_cancel=should_cancel, is_beside=_is_worth_a_process(source)) as writer,
+                ):
+                    job = _Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits)
+                    with job.socket_rollups, job.heap_rollups:
+                        report = job.run(name, started)
+            except BaseException as error:
+                with contextlib.suppress(StoreError):  # what went wrong is said by the first error
+                    catalog.interrupt(
+                        key, storable(str(error)) if isinstance(error, TraceError) else f"The collector failed: {type(error).__name__}."
+                    )
+                raise
+    except NothingLeft:
+        if not folder.has_trace(key):
+            catalog.remove(key)  # what was asked for is not in the trace: nothing began that could be interrupted
+        raise
     return report
 
 

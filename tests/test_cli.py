@@ -197,6 +197,21 @@ def test_the_first_interrupt_asks_and_the_second_stops() -> None:
         signal.signal(signal.SIGINT, inherited)
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without terminals that hang up")
+def test_a_closed_terminal_asks_too_unless_it_is_to_be_ignored() -> None:
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with cli._cancelling() as should_cancel:
+            signal.raise_signal(signal.SIGHUP)
+            assert should_cancel()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with cli._cancelling() as should_cancel:
+            signal.raise_signal(signal.SIGHUP)
+            assert not should_cancel()
+    finally:
+        signal.signal(signal.SIGHUP, inherited)
+
+
 def test_an_interrupt_while_collecting_stores_nothing(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from collector import pipeline
 

@@ -14,13 +14,22 @@ HIDE = Filter("unused", f.one_of(("hide", "only")), lambda v: column("used"), "w
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1500", 1500), ("64 KiB", 65_536), ("1.5 MB", 1_500_000), ("2k", 2000), ("1,000", 1000), ("0", 0), ("0.0015 kB", 1)],
+    [
+        ("1500", 1500),
+        ("64 KiB", 65_536),
+        ("1.5 MB", 1_500_000),
+        ("2k", 2000),
+        ("1,000", 1000),
+        ("1,234,567.5 kB", 1_234_567_500),
+        ("0", 0),
+        ("0.0015 kB", 1),
+    ],
 )
 def test_sizes_are_read_with_their_units(text: str, value: int) -> None:
     assert f.parse_bytes(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1 parsec", "1e9", "9" * 30, "1.2.3"])
+@pytest.mark.parametrize("text", ["", "x", "-1", "1 parsec", "1e9", "9" * 30, "1.2.3", "12,5", "1,0000", "1,000.5,3", "1,,000"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="size"):
         f.parse_bytes(text)
@@ -39,6 +48,12 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 )
 def test_times_are_nanoseconds_or_have_a_unit(text: str, value: int) -> None:
     assert f.parse_time(text) == value
+
+
+@pytest.mark.parametrize("text", ["12,5s", "12,5 s", "1,5", ",5 s"])
+def test_a_comma_is_no_decimal_point(text: str) -> None:
+    with pytest.raises(ValueError, match="nanoseconds"):
+        f.parse_time(text)
 
 
 def test_a_time_span_is_not_negative() -> None:

@@ -11,6 +11,7 @@ from collector.limits import Limits, Who, parse_moment, parse_who
 from collector.pipeline import ImportReport, import_trace
 from collector.sample import write_sample
 from collector.source import Source
+from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from tests.build.served import served
 
@@ -167,6 +168,8 @@ def test_a_process_that_is_not_there(collected: Collected) -> None:
     with pytest.raises(NothingLeft, match=r"No process of this trace is 'nobody.exe', so nothing was stored\. There are, among others, "):
         collected.collect(Limits((parse_who("nobody.exe"),)))
     assert collected.folder.trace_keys() == before
+    assert {entry.key for entry in Catalog(collected.folder).entries()} >= set(before)
+    assert not [entry for entry in Catalog(collected.folder).entries() if entry.state == "interrupted"]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     if not entries:
         say(f"There are no traces in {folder.root}. Collect one: sockscope collect FILE.etl")
         return 0
-    say(f"{'KEY':<14}{'STATE':<13}{'START (UTC)':<21}{'RECORDS':>12}{'SOCKETS':>10}  NAME")
+    width = max(12, *(len(entry.key) for entry in entries)) + 2
+    say(f"{'KEY':<{width}}{'STATE':<13}{'START (UTC)':<21}{'RECORDS':>12}{'SOCKETS':>10}  NAME")
     for entry in entries:
         start = (entry.start_utc or "unknown")[:19].replace("T", " ")
         state = entry.state
@@ -45,5 +46,5 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
             state = f"{100 * (entry.bytes_done or 0) // entry.bytes_total} % read"
         records, sockets = (f"{n:,}" if n is not None else "" for n in (entry.records, entry.sockets))
         message = f" ({entry.message})" if entry.message else ""
-        say(f"{entry.key:<14}{state:<13}{start:<21}{records:>12}{sockets:>10}  {entry.label or entry.name}{message}")
+        say(f"{entry.key:<{width}}{state:<13}{start:<21}{records:>12}{sockets:>10}  {entry.label or entry.name}{message}")
     return 0
