@@ -71,3 +71,6 @@ def test_a_moment_with_nothing_near_it_says_so(busy: tuple[TestClient, str]) -> 
 def test_what_is_no_moment_is_refused(busy: tuple[TestClient, str], path: str) -> None:
     client, trace = busy
     assert client.get(f"{trace}/around/{path}").status_code == 400
+    moment, span = client.get(f"{trace}/around/abc"), client.get(f"{trace}/around/5?within=abc")
+    assert "around/abc cannot be read; it is nanoseconds since time 0" in moment.text
+    assert "within=abc cannot be read; it is " in span.text

@@ -59,11 +59,14 @@ def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
 
     `at` is in nanoseconds; `within` (a time span, such as 50 ms) narrows or widens the second.
     """
+    given = request.query_params.get("within")
+    what = f"around/{at}"
     try:
         at_ns = parse_time(at)
-        within = parse_duration(request.query_params["within"]) if request.query_params.get("within") else SECOND
+        what = f"within={given}"
+        within = parse_duration(given) if given else SECOND
     except ValueError as error:
-        raise BadRequest(str(error)) from error
+        raise BadRequest(f"{what} cannot be read; it is {error}") from error
     if not 0 < within <= MAX_WITHIN:
         raise BadRequest(f"within: a span up to {fmt.duration(MAX_WITHIN)}.")
     first, last = at_ns - within, at_ns + within
