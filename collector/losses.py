@@ -37,6 +37,16 @@ class Losses:
             high += 1
         self.spans[low:high] = [(first, last)]
 
+    @property
+    def has_any(self) -> bool:
+        """Whether records were lost at all."""
+        return self.is_everywhere or bool(self.spans)
+
+    @property
+    def reaches_end(self) -> bool:
+        """Whether a loss goes on to the end of the trace, so that its end is not known."""
+        return bool(self.spans) and self.spans[-1][1] == END_OF_TIME
+
     def between(self, first: int, last: int) -> bool:
         """Whether records may have been lost from tick `first` to tick `last`, both included."""
         if self.is_everywhere:

@@ -13,7 +13,6 @@ from collector.decoder import Decoder, Tally, VersionKey
 from collector.errors import AlreadyCollected, CollectCancelled, NothingLeft, Problem, Severity, StoreError, StoreLocked, TraceError
 from collector.inventory import Inventory
 from collector.limits import Limits
-from collector.losses import END_OF_TIME
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
 from collector.model.heap_rollups import HeapRollups
@@ -324,7 +323,7 @@ class _Import:
     def find_findings(self) -> list[Finding]:
         """What the program did that is worth a look; stored, and handed back."""
         with self.writer.checked():
-            found = findings(self.writer.connection, end_ns=self.end_ns(), has_losses=self.has_losses())
+            found = findings(self.writer.connection, end_ns=self.end_ns(), has_losses=self.reader.losses.has_any)
         names = [f.name for f in fields(Finding)]
         columns = {name: [getattr(finding, name) for finding in found] for name in names}
         self.writer.write({"finding": rows_of("finding", {"n": range(1, len(found) + 1), **columns}, count=len(found))})
@@ -332,11 +331,7 @@ class _Import:
 
     def end_ns(self) -> int:
         """Where the trace ends."""
-        is_cut = any(last == END_OF_TIME for _, last in self.reader.losses.spans)
-        return end_of_trace(self.reader.header, self.last_ns, is_cut=is_cut)
-
-    def has_losses(self) -> bool:
-        return self.reader.losses.is_everywhere or bool(self.reader.losses.spans)
+        return end_of_trace(self.reader.header, self.last_ns, is_cut=self.reader.losses.reaches_end)
 
     def totals(self) -> dict[str, int]:
         """Columns of the catalog's entry."""

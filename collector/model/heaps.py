@@ -67,7 +67,7 @@ class Heaps:
     @property
     def problems(self) -> list[Problem]:
         """What limits the answers; complete after `finish`."""
-        return heap_problems(self._tallies, has_losses=self._losses.is_everywhere or bool(self._losses.spans))
+        return heap_problems(self._tallies, has_losses=self._losses.has_any)
 
     def advance(self, batch: DecodedBatch) -> Rows:
         """Replay one window."""
