@@ -78,6 +78,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.naming": ("collector.symbols.", "collector.store."),
     "collector.etlwriter.": ("collector.schema", "collector.raw", "collector.events."),
     "collector.sample.": ("collector.etlwriter.", "collector.events.", "collector.schema", "collector.raw"),
+    "collector.record.": ("collector.events.", "collector.schema"),
     "collector.pipeline": ("collector.",),
     "collector.verbs.": ("collector.",),
     "collector.cli": ("collector.",),
