@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 
+from collector.errors import NothingLeft
+
 __all__ = ["KINDS", "Limits", "Who", "parse_moment", "parse_who"]
 
 KINDS = ("sockets", "heap")
@@ -45,9 +47,21 @@ class Limits:
         """What is stored, in words; empty for everything."""
         parts = [" and ".join(self.only)] if self.only else []
         parts += [f"process {', '.join(who.text for who in self.processes)}"] if self.processes else []
-        parts += [f"from {_seconds(self.from_ns)}"] if self.from_ns is not None else []
-        parts += [f"to {_seconds(self.to_ns)}"] if self.to_ns is not None else []
+        parts += [self._range] if self._range else []
         return ", ".join(parts)
+
+    def check(self, first_ns: int, end_ns: int) -> None:
+        """Hold the range against the time of a trace. Raises NothingLeft when they do not meet."""
+        is_after = self.from_ns is not None and self.from_ns > end_ns
+        if is_after or (self.to_ns is not None and self.to_ns < first_ns):
+            raise NothingLeft(
+                f"The trace lasts from {_seconds(first_ns)} to {_seconds(end_ns)}: nothing of it is {self._range}, so nothing was stored."
+            )
+
+    @property
+    def _range(self) -> str:
+        parts = [f"from {_seconds(self.from_ns)}"] if self.from_ns is not None else []
+        return ", ".join([*parts, *([f"to {_seconds(self.to_ns)}"] if self.to_ns is not None else [])])
 
     @property
     def suffix(self) -> str:

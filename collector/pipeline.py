@@ -192,6 +192,7 @@ class _Import:
     def run(self, name: str, started: float) -> ImportReport:
         """All stages in their order; returns when the trace is in place."""
         self.read()
+        self.limits.check(min(0, self.first_ns), max(self.end_ns(), self.last_ns))
         self.join()
         naming = self.name_frames()
         problems = self.find_problems()

@@ -184,3 +184,30 @@ def test_a_process_that_is_not_there(collected: Collected) -> None:
 def test_wrong_limits_are_refused(collected: Collected, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
     assert cli.main(["collect", str(collected.file), "--database", str(collected.folder.root), *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("limits", "part"),
+    [
+        (Limits(from_ns=500 * SECOND), "nothing of it is from 500 s, so"),
+        (Limits(to_ns=-5 * SECOND), "nothing of it is to -5 s, so"),
+        (Limits(from_ns=400 * SECOND, to_ns=500 * SECOND), "nothing of it is from 400 s, to 500 s, so"),
+    ],
+)
+def test_a_range_outside_of_the_trace_stores_nothing_and_says_how_long_it_is(collected: Collected, limits: Limits, part: str) -> None:
+    end = collected.value(collected.whole, "SELECT end_ns FROM trace")
+    with pytest.raises(NothingLeft, match=part) as raised:
+        collected.collect(limits)
+    assert f" to {end / SECOND:g}"[:5] in str(raised.value)
+    assert list(collected.folder.trace_keys()).count(collected.whole.key + limits.suffix) == 0
+    assert [entry.key for entry in Catalog(collected.folder).entries() if entry.key.endswith(limits.suffix)] == []
+
+
+def test_a_range_that_touches_an_end_of_the_trace_is_stored() -> None:
+    Limits(from_ns=7, to_ns=7).check(-3, 7)
+    Limits(from_ns=-9, to_ns=-3).check(-3, 7)
+    Limits().check(0, 0)
+    with pytest.raises(NothingLeft):
+        Limits(from_ns=8).check(-3, 7)
+    with pytest.raises(NothingLeft):
+        Limits(to_ns=-4).check(-3, 7)

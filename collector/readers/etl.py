@@ -13,7 +13,7 @@ import numpy as np
 from collector.errors import EmptyTrace, FormatError, Problem
 from collector.raw import HeaderKind, Int64s, RawEvents, TraceHeader
 from collector.readers.etl_buffers import HEADER_BYTES, BufferHeader, Compression
-from collector.readers.etl_forms import FormTable
+from collector.readers.etl_forms import MAX_FORMS, FormTable
 from collector.readers.etl_index import BufferIndex, index_buffers
 from collector.readers.etl_load import BufferLoader, Loaded
 from collector.readers.etl_logfile import LogFileHeader, clock_of, moved, parse_log_file_header, trace_header
@@ -27,6 +27,7 @@ from collector.readers.problems import (
     BUFFERS_WRITTEN_DIFFERS,
     DAMAGED_RECORD,
     SEQUENCE_FAULT,
+    TOO_MANY_FORMS,
     TOO_MANY_PROVIDERS,
     UNKNOWN_HEADER_KIND,
     WRAPPED_FILE,
@@ -219,6 +220,9 @@ class EtlReader:
             problem.details["kinds"] = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(self._unknown_kinds.items()))
         if (rows := window.rows_of(self._table.is_nameless)).size:
             self._log.add(TOO_MANY_PROVIDERS, count=int(rows.size)).details["limit"] = MAX_PROVIDERS
+        if (rows := window.rows_of(self._table.is_beyond)).size:
+            place = window.place(int(rows[0]))
+            self._log.add(TOO_MANY_FORMS, count=int(rows.size), place=place).details["limit"] = MAX_FORMS
         for row in window.rows_of(self._table.is_marker).tolist():
             self._signs.marker(int(window.ticks[row]), int(window.opcode[row]))
 

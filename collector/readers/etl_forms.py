@@ -4,7 +4,7 @@ A trace has some dozen forms, so kind, provider, event, version and the place of
 each record. Layouts: etl-format S4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
@@ -29,9 +29,12 @@ from collector.readers.etl_walk import (
     record_codes,
 )
 
-__all__ = ["FormTable"]
+__all__ = ["MAX_FORMS", "FormTable"]
 
 Bools = NDArray[np.bool_]
+
+MAX_FORMS = 1 << 16
+"""Real traces have some dozen, those of many trace messages some thousand."""
 
 _EVENT_FLAGS, _MESSAGE_FLAGS = 0xC0, 0x90
 _PLACE_BITS = 16
@@ -58,6 +61,8 @@ _KEPT[DATA_BLOCK << 8 : (DATA_BLOCK + 1) << 8] = 0x0000_0000_FF00_0000
 _PLAIN_IDS = np.zeros(256, np.bool_)
 _PLAIN_IDS[[*SYSTEM, *COMPACT, *FULL, *INSTANCE, *EVENT]] = True
 _ITEMS_FLAG = np.uint64(1 << 32)
+_NO_KEY = np.uint64((1 << 64) - 1)
+"""No record has it as its first word, of which _KEPT takes a part away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,8 @@ _NONE = np.zeros(0, np.uint64)
 class FormTable:
     """The forms of one file, numbered at first sight; columns of equal length besides those of `forms`.
 
-    It grows with the distinct headers of a file, as the count of its events does.
+    Beyond MAX_FORMS, records of further ones share one form for each layout of their header, which says neither provider nor event:
+    so neither memory nor the time of a window grows with what a file makes up.
     """
 
     fixed: Int64s
@@ -113,17 +119,21 @@ class FormTable:
     """Whether the record says that something was lost."""
     is_nameless: Bools
     """Whether the record's provider got no number of its own."""
+    is_beyond: Bools
+    """Whether the form stands for all those beyond MAX_FORMS."""
 
     def __init__(self, providers: Providers, file_pointer_size: int) -> None:
         self.providers: Final = providers
         self.file_pointer_size: Final = file_pointer_size
         self._keys = _Keys(_NONE, _NONE, _NONE, _NONE)
         self._numbers: dict[tuple[int, ...], int] = {}
+        self._beyond: dict[tuple[int, ...], int] = {}
         self._places = np.zeros((2, 1 << _PLACE_BITS), np.int32)
         none = np.zeros(0, np.int32)
         self.forms = Forms(none.astype(np.uint8), none.astype(np.uint8), none, none, none.astype(np.uint8), none, none.astype(np.uint8))
         self.fixed = none.astype(np.int64)
         self.has_items = self.has_plain_ids = self.is_event = self.is_message = self.is_marker = self.is_nameless = none.astype(np.bool_)
+        self.is_beyond = none.astype(np.bool_)
 
     def __len__(self) -> int:
         return len(self.forms)
@@ -155,20 +165,39 @@ class FormTable:
     def _learn(self, data: UInt8s, found: Walk, keys: _Keys, rows: Int64s) -> Int32s:
         """Numbers for the forms of some records, each a different form; what they say is read when they are new."""
         listed = list(zip(*(column[rows].tolist() for column in keys.columns), strict=True))
-        is_new = np.array([key not in self._numbers for key in listed], np.bool_)
-        for key in listed:
-            self._numbers.setdefault(key, len(self._numbers))
-        if is_new.any():
-            new = rows[is_new]
-            added = keys.at(new)
+        numbers = np.array([self._numbers.get(key, -1) for key in listed], np.int32)
+        new = np.flatnonzero(numbers < 0)
+        room = max(0, MAX_FORMS - len(self._numbers))
+        if (own := new[:room]).size:
+            numbers[own] = np.arange(len(self), len(self) + own.size, dtype=np.int32)
+            self._numbers.update(zip((listed[i] for i in own.tolist()), numbers[own].tolist(), strict=True))
+            added = keys.at(rows[own])
             for which, places in enumerate(self._places):
-                places[_place(added.hashes(), which)] = np.arange(len(self), len(self) + new.size, dtype=np.int32)
-            self._keys = _Keys(*(np.append(*both) for both in zip(self._keys.columns, added.columns, strict=True)))
-            self._add(header_columns(data, found.positions[new], file_pointer_size=self.file_pointer_size), found.first[new])
-        return np.array([self._numbers[key] for key in listed], np.int32)
+                places[_place(added.hashes(), which)] = numbers[own]
+            self._add(added, self._headers(data, found, rows[own]), found.first[rows[own]], is_beyond=False)
+        if (beyond := new[room:]).size:
+            numbers[beyond] = self._learn_beyond(self._headers(data, found, rows[beyond]), found.first[rows[beyond]])
+        return numbers
 
-    def _add(self, new: HeaderColumns, first: UInt64s) -> None:
+    def _learn_beyond(self, headers: HeaderColumns, first: UInt64s) -> Int32s:
+        """The shared form of each of some headers: by what says where the parts of a record are."""
+        has_items = _is_event(headers.kind) & ((first & _ITEMS_FLAG) != 0)
+        layouts = np.stack([headers.kind, headers.pointer_size, headers.fixed, has_items], axis=1).astype(np.int64)
+        distinct, at, which = np.unique(layouts, axis=0, return_index=True, return_inverse=True)
+        listed = [tuple(layout) for layout in distinct.tolist()]
+        if (new := np.array([i for i, layout in enumerate(listed) if layout not in self._beyond], np.int64)).size:
+            self._beyond.update((listed[i], len(self) + n) for n, i in enumerate(new.tolist()))
+            key = np.full(new.size, _NO_KEY)
+            self._add(_Keys(key, key, key, key), _nameless(headers, at[new]), first[at[new]], is_beyond=True)
+        numbers = np.array([self._beyond[layout] for layout in listed], np.int32)
+        return numbers[which.reshape(-1)]
+
+    def _headers(self, data: UInt8s, found: Walk, rows: Int64s) -> HeaderColumns:
+        return header_columns(data, found.positions[rows], file_pointer_size=self.file_pointer_size)
+
+    def _add(self, keys: _Keys, new: HeaderColumns, first: UInt64s, *, is_beyond: bool) -> None:
         """Take in what the headers of new forms say."""
+        self._keys = _Keys(*(np.append(*both) for both in zip(self._keys.columns, keys.columns, strict=True)))
         old, provider = self.forms, self.providers.of(new)
         self.forms = Forms(
             np.append(old.kind, new.kind),
@@ -179,7 +208,7 @@ class FormTable:
             np.append(old.version, new.version),
             np.append(old.level, new.level),
         )
-        is_event = (new.kind == HeaderKind.EVENT64) | (new.kind == HeaderKind.EVENT32)
+        is_event = _is_event(new.kind)
         is_marker = (provider == self.providers.find(LOST_EVENT)) & np.isin(new.opcode, MARKER_OPCODES)
         has_guid = (new.group == -1) & ((new.guid_low | new.guid_high) != 0)
         self.fixed = np.append(self.fixed, new.fixed)
@@ -189,6 +218,28 @@ class FormTable:
         self.is_message = np.append(self.is_message, new.kind == HeaderKind.MESSAGE)
         self.is_marker = np.append(self.is_marker, is_marker)
         self.is_nameless = np.append(self.is_nameless, has_guid & (provider == self.providers.find(NO_PROVIDER)))
+        self.is_beyond = np.append(self.is_beyond, np.full(new.kind.size, is_beyond))
+
+
+def _is_event(kind: UInt8s) -> Bools:
+    is_event: Bools = (kind == HeaderKind.EVENT64) | (kind == HeaderKind.EVENT32)
+    return is_event
+
+
+def _nameless(headers: HeaderColumns, rows: Int64s) -> HeaderColumns:
+    """Some headers without what tells events apart."""
+    some = HeaderColumns(**{field.name: getattr(headers, field.name)[rows] for field in fields(HeaderColumns)})
+    nothing = np.zeros(rows.size, np.int32)
+    return replace(
+        some,
+        event_id=nothing,
+        opcode=nothing.astype(np.uint8),
+        version=nothing,
+        level=nothing.astype(np.uint8),
+        group=nothing - 2,
+        guid_low=nothing.astype(np.uint64),
+        guid_high=nothing.astype(np.uint64),
+    )
 
 
 def _place(hashes: UInt64s, which: int) -> Int64s:

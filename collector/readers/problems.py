@@ -20,6 +20,7 @@ __all__ = [
     "SEQUENCE_FAULT",
     "SEQUENCE_GAP",
     "TIMER_RESOLUTION",
+    "TOO_MANY_FORMS",
     "TOO_MANY_PROVIDERS",
     "TRUNCATED_FILE",
     "UNFINISHED_SESSION",
@@ -185,6 +186,13 @@ TOO_MANY_PROVIDERS = ProblemKind(
     effect="They are kept under the provider 00000000-0000-0000-0000-000000000000.",
     advice="The file is probably damaged. Copy it again from the machine that recorded it.",
 )
+TOO_MANY_FORMS = ProblemKind(
+    "too_many_forms",
+    Severity.DAMAGE,
+    "Records with headers unlike the first {limit:,} that were told apart, more than any real trace has: {count}.",
+    effect="They are counted under the provider 00000000-0000-0000-0000-000000000000 and not decoded.",
+    advice="The file is probably damaged. Copy it again from the machine that recorded it.",
+)
 
 CONTAINER_PROBLEMS = (
     LOST_EVENTS,
@@ -209,6 +217,7 @@ CONTAINER_PROBLEMS = (
     SEQUENCE_FAULT,
     UNKNOWN_HEADER_KIND,
     TOO_MANY_PROVIDERS,
+    TOO_MANY_FORMS,
 )
 """Worst first, the order in which they are shown."""
 

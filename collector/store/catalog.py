@@ -202,6 +202,8 @@ class Catalog:
                 self.interrupt(key, "The collector ended before it was done. Collect the file again.")
             with contextlib.suppress(OSError):
                 self.folder.part_path(key).unlink(missing_ok=True)
+        for lock in self.folder.traces_path.glob("*.db.lock"):
+            locks.clear(lock)
         return settled
 
     def _adopt(self, key: str) -> bool:

@@ -10,7 +10,7 @@ from typing import IO
 
 from collector.errors import StoreError, StoreLocked
 
-__all__ = ["held", "is_held"]
+__all__ = ["clear", "held", "is_held"]
 
 _TRIES = 5
 _TRY_SECONDS = 0.02
@@ -33,17 +33,12 @@ def held(path: Path, busy: str) -> Iterator[None]:
 
     The file is removed afterwards. Raises StoreLocked with the message `busy` when another process holds it.
     """
-    handle = _open(path)
+    handle = _taken(path, busy)
     try:
-        _take_soon(handle, busy)
-        if not _is_current(handle, path):  # its former holder removed the file between our opening and locking it
-            raise StoreLocked(busy)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # Windows refuses while it is open; an old lock file does no harm
-                path.unlink()
+        yield
     finally:
+        with contextlib.suppress(OSError):  # Windows refuses while it is open; an old lock file does no harm
+            path.unlink()
         handle.close()
 
 
@@ -57,6 +52,31 @@ def is_held(path: Path) -> bool:
         except OSError:
             return True
         return False
+
+
+def clear(path: Path) -> None:
+    """Remove a lock file that a killed process has left; one that is held, or may not be removed, stays."""
+    if not path.exists():
+        return
+    with contextlib.suppress(OSError, StoreError), _open(path) as handle:
+        _take(handle)
+        if _is_current(handle, path):
+            path.unlink()
+
+
+def _taken(path: Path, busy: str) -> IO[bytes]:
+    """The lock file, open and locked."""
+    for _ in range(_TRIES):  # its former holder may remove the file between our opening and locking it
+        handle = _open(path)
+        try:
+            _take_soon(handle, busy)
+        except StoreLocked:
+            handle.close()
+            raise
+        if _is_current(handle, path):
+            return handle
+        handle.close()
+    raise StoreLocked(busy)
 
 
 def _take_soon(handle: IO[bytes], busy: str) -> None:

@@ -48,7 +48,11 @@ def add(verbs: Verbs) -> None:
         "--process", action="append", default=[], type=_who, metavar="WHO", help="a process: PID, PID@NS or app.exe; may be repeated"
     )
     parts.add_argument(
-        "--from", dest="from_ns", type=_moment, metavar="TIME", help="what lasts until then or later: ns since time 0, or 12.5s"
+        "--from",
+        dest="from_ns",
+        type=_moment,
+        metavar="TIME",
+        help="what lasts until then or later: ns since time 0, or 12.5s; a time before 0 is written --from=-5s",
     )
     parts.add_argument("--to", dest="to_ns", type=_moment, metavar="TIME", help="what begins then or earlier")
     parts.add_argument("--only", action="append", default=[], choices=KINDS, help="sockets or heap; processes and stacks always")
