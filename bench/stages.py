@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from collector import pipeline
+from collector import pipeline, stages
 from collector.decoder import Decoder
 from collector.inventory import Inventory
 from collector.model.heap_rollups import HeapRollups
@@ -53,9 +53,9 @@ _GENERATORS = (
     (HeapRollups, "finish", "roll-ups"),
 )
 _PASSES = (("join_buffers", "join: heap and sockets"),)
-_FUNCTIONS = (("trace_key", "hash"), ("findings", "findings and check"))
+_FUNCTIONS = ((pipeline, "trace_key", "hash"), (stages, "findings", "findings and check"))
 
-STAGES = tuple(dict.fromkeys((*(stage for _, _, stage in (*_METHODS, *_GENERATORS)), *(stage for _, stage in (*_PASSES, *_FUNCTIONS)))))
+STAGES = tuple(dict.fromkeys((*(stage for _, _, stage in (*_METHODS, *_GENERATORS)), *(stage for *_, stage in (*_PASSES, *_FUNCTIONS)))))
 
 
 class Stopwatch:
@@ -74,9 +74,9 @@ class Stopwatch:
         for owner, name, stage in _GENERATORS:
             setattr(owner, name, self._timed_steps(getattr(owner, name), stage))
         for name, stage in _PASSES:
-            setattr(pipeline, name, self._timed_steps(getattr(pipeline, name), stage))
-        for name, stage in _FUNCTIONS:
-            setattr(pipeline, name, self._timed(getattr(pipeline, name), stage))
+            setattr(stages, name, self._timed_steps(getattr(stages, name), stage))
+        for module, name, stage in _FUNCTIONS:
+            setattr(module, name, self._timed(getattr(module, name), stage))
 
     def stop(self) -> dict[str, float]:
         """Seconds so far, the stages that took none left out."""

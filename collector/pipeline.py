@@ -1,39 +1,19 @@
-"""Imports one trace: the only place where the stages meet."""
+"""Imports one trace: the lock, the catalog's entry and the unfinished file around the stages."""
 
 import contextlib
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from importlib.metadata import PackageNotFoundError, version
-from uuid import UUID
+from collections.abc import Callable, Iterator
 
-from collector.decoder import Decoder, Tally, VersionKey
-from collector.errors import AlreadyCollected, CollectCancelled, NothingLeft, Problem, Severity, StoreError, StoreLocked, TraceError
-from collector.inventory import Inventory
+from collector.errors import AlreadyCollected, CollectCancelled, NothingLeft, StoreError, TraceError
 from collector.limits import Limits
-from collector.model.findings import Finding, findings
-from collector.model.heap_io import join_buffers
-from collector.model.heap_rollups import HeapRollups
-from collector.model.heaps import Heaps
-from collector.model.kept import KeptRecords
-from collector.model.processes import Processes
-from collector.model.rollups import SocketRollups
-from collector.model.rows import Rows, rows_of
-from collector.model.socket_sums import socket_sums
-from collector.model.sockets import Sockets
-from collector.model.stacks import Stacks
-from collector.model.tallies import Tallies
-from collector.model.trace_row import end_of_trace, trace_row
-from collector.naming import Naming, find_names, write_names
 from collector.plain import storable
-from collector.problems import STORED_IN_PART, Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
-from collector.raw import Reader
 from collector.readers import reader_for
 from collector.source import Source
+from collector.stages import Import, ImportReport, Progress, ignore, never, program_version
 from collector.store import locks
-from collector.store.catalog import Catalog, FindingCopy, ProblemCopy, now_utc
+from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from collector.store.writer import TraceWriter
 from collector.symbols import Symbols
@@ -41,48 +21,8 @@ from collector.symbols import Symbols
 __all__ = ["ImportReport", "Progress", "import_trace", "trace_key"]
 
 _KEY_DIGITS = 12
-_SECONDS_BETWEEN_NOTES = 1.0
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _BYTES_FOR_A_PROCESS = 16 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an import has come. `stage` is reading, joining, naming, indexing or checking; bytes count only while reading."""
-
-    stage: str
-    bytes_done: int
-    bytes_total: int
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What an import stored."""
-
-    key: str
-    name: str
-    counts: dict[str, int]
-    """Rows by table; `records` is the number of records in the file."""
-    problems: list[ProblemRow]
-    findings: list[FindingCopy]
-    seconds: float
-    naming: Naming | None = None
-    """What symbol files gave, where there were some."""
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether records were lost or damaged, so that answers may be wrong without saying so everywhere."""
-        return any(p.severity in (Severity.DATA_LOSS, Severity.DAMAGE) for p in self.problems)
-
-
-def ignore(progress: Progress) -> None:
-    """Takes progress and does nothing with it."""
-
-
-def never() -> bool:
-    """Never cancels."""
-    return False
 
 
 def import_trace(
@@ -124,7 +64,7 @@ def import_trace(
                     _rare_collections(),
                     TraceWriter(folder, key, should_cancel=should_cancel, is_beside=_is_worth_a_process(source)) as writer,
                 ):
-                    job = _Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits)
+                    job = Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits)
                     with job.socket_rollups, job.heap_rollups:
                         report = job.run(name, started)
             except BaseException as error:
@@ -150,213 +90,6 @@ def trace_key(source: Source, should_cancel: Callable[[], bool] = never) -> str:
     return source.sha256(look)[:_KEY_DIGITS]
 
 
-def program_version() -> str:
-    """The version of this program, as installed."""
-    try:
-        return version("sockscope")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-class _Import:
-    """One run of the stages over one trace."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        writer: TraceWriter,
-        catalog: Catalog,
-        key: str,
-        on_progress: Callable[[Progress], None],
-        should_cancel: Callable[[], bool],
-        symbols: Symbols | None,
-        limits: Limits,
-    ) -> None:
-        self.reader, self.writer, self.catalog, self.key = reader, writer, catalog, key
-        self.on_progress, self.should_cancel, self.symbols, self.limits = on_progress, should_cancel, symbols, limits
-        header, clock, losses = reader.header, reader.header.clock, reader.losses
-        self.clock = clock
-        self.decoder = Decoder(header=header)
-        self.inventory = Inventory(clock)
-        self.kept = KeptRecords()
-        self.processes = Processes(clock)
-        self.stacks = Stacks(self.processes, clock)
-        self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
-        self.heaps = Heaps(self.processes, self.stacks, clock, losses)
-        self.socket_rollups, self.heap_rollups, self.tallies = SocketRollups(), HeapRollups(), Tallies()
-        self.records = 0
-        self.first_ns = self.last_ns = 0
-        self.collected_utc = now_utc()
-        self._noted = time.monotonic()
-
-    def run(self, name: str, started: float) -> ImportReport:
-        """All stages in their order; returns when the trace is in place."""
-        self.read()
-        self.limits.check(min(0, self.first_ns), max(self.end_ns(), self.last_ns))
-        self.join()
-        naming = self.name_frames()
-        problems = self.find_problems()
-        self.tell("indexing")
-        self.writer.index()
-        self.tell("checking")
-        found = self.find_findings()
-        trace = trace_row(
-            self.reader.header,
-            key=self.key,
-            name=name,
-            records=self.records,
-            end_ns=self.end_ns(),
-            collected_utc=self.collected_utc,
-            collector_version=program_version(),
-        )
-        self.writer.write(trace.rows())
-        self.writer.finish()
-        counts = self.writer.counts | {"records": self.records}
-        copies = [FindingCopy(f.kind, f.severity, f.count, f.title, f.link) for f in found]
-        kept = ("name", "start_utc", "end_ns", "events_lost", "buffers_lost", "collected_utc", "collector_version")
-        entry = {column: getattr(trace, column) for column in kept} | {"bytes_done": None, "bytes_total": None}
-        self.catalog.complete(self.key, entry | self.totals(), [_copy(p) for p in problems], copies)
-        return ImportReport(self.key, name, counts, problems, copies, time.monotonic() - started, naming)
-
-    def read(self) -> None:
-        """Windows → rows."""
-        for raw in self.reader.windows():
-            batch = self.decoder.decode(raw, self.clock)
-            self.inventory.add(batch)
-            if not self.records:
-                self.first_ns = int(batch.ns[0])
-            self.records += len(raw)
-            self.last_ns = int(batch.ns[-1])
-            self.writer.write(self.kept.advance(batch))
-            for model in self.models():
-                self.store(model.advance(batch))
-                self.stop_if_asked()  # a window of many records takes a second
-            self.tell("reading")
-        for rows in self.endings():
-            self.store(rows)
-            self.tell("reading")
-
-    def models(self) -> Iterator[Processes | Stacks | Sockets | Heaps]:
-        """Those whose rows are wanted, in their order."""
-        yield self.processes
-        yield self.stacks
-        if self.limits.wants("sockets"):
-            yield self.sockets
-        if self.limits.wants("heap"):
-            yield self.heaps
-
-    def store(self, rows: Rows) -> None:
-        """Rows of a model to the file, past those who count them."""
-        self.writer.write(rows)
-        if not self.limits:
-            self.count(rows)
-
-    def count(self, rows: Rows) -> None:
-        """Let the roll-ups and sums see rows that stay."""
-        for counted in (self.socket_rollups, self.heap_rollups, self.tallies):
-            counted.take(rows)
-
-    def endings(self) -> Iterator[Rows]:
-        """What is left of each model when the windows are over; a later one may ask an earlier one for what it finished with."""
-        yield self.processes.finish()
-        yield from self.stacks.finish_parts()
-        yield from self.sockets.finish_parts()
-        yield from self.heaps.finish_parts()
-
-    def join(self) -> None:
-        """The passes over the unfinished file, for what can be said only once all rows are there."""
-        for rows in self.joined():
-            self.writer.write(rows)
-            self.tell("joining")
-
-    def joined(self) -> Iterator[Rows]:
-        """What those passes find; those that read nothing back come first, so that the rows before them are written meanwhile."""
-        if not self.limits:
-            yield from self.socket_rollups.finish(first_ns=self.first_ns)
-            yield from self.tallies.finish()
-        yield from join_buffers(self.writer.connection, self.clock, self.reader.losses)
-        if self.limits:
-            for rows in self.writer.limit(self.limits):
-                self.count(rows)
-            yield from self.socket_rollups.finish(first_ns=self.first_ns)
-            yield from self.tallies.finish()
-        yield from socket_sums(self.writer.connection)
-        yield from self.heap_rollups.finish(self.writer.connection)
-
-    def name_frames(self) -> Naming | None:
-        """Functions of stack frames, from symbol files; stored, and handed back."""
-        if self.symbols is None:
-            return None
-        self.tell("naming")
-        naming = find_names(self.writer.connection, self.symbols, self.should_cancel)
-        write_names(self.writer.connection, naming, self.should_cancel)
-        return naming
-
-    def find_problems(self) -> list[ProblemRow]:
-        """What limits the answers, of all stages; stored, and handed back."""
-        counts = self.inventory.counts()
-        providers = {c.provider: c.provider_name for c in counts}
-        self.writer.write({"event_count": self.inventory.rows()})
-        decoder = self.decoder
-        problems: list[Problem] = [
-            *self.reader.problems,
-            *decoding_problems(
-                damaged=_misread(decoder.damaged, providers),
-                unknown=_misread(decoder.unknown, providers),
-                newer=_misread(decoder.newer, providers),
-                longer=_misread(decoder.trailing, providers),
-                kept=self.kept.kept,
-                left_out=self.kept.left_out,
-                layouts=decoder.embedded.damaged,
-            ),
-            *([Problem(STORED_IN_PART, details={"what": self.limits.words})] if self.limits else []),
-            *self.sockets.problems,
-            *self.stacks.problems,
-            *self.heaps.problems,
-            *inventory_problems(seen_in(counts), has_stacks=self.writer.counts["stack"] > 0),
-        ]
-        rows = problem_rows(problems, self.clock)
-        names = [f.name for f in fields(ProblemRow)]
-        columns = {name: [getattr(row, name) for row in rows] for name in names}
-        self.writer.write({"problem": rows_of("problem", {"n": range(1, len(rows) + 1), **columns}, count=len(rows))})
-        return rows
-
-    def find_findings(self) -> list[Finding]:
-        """What the program did that is worth a look; stored, and handed back."""
-        with self.writer.checked():
-            found = findings(self.writer.connection, end_ns=self.end_ns(), has_losses=self.reader.losses.has_any)
-        names = [f.name for f in fields(Finding)]
-        columns = {name: [getattr(finding, name) for finding in found] for name in names}
-        self.writer.write({"finding": rows_of("finding", {"n": range(1, len(found) + 1), **columns}, count=len(found))})
-        return found
-
-    def end_ns(self) -> int:
-        """Where the trace ends."""
-        return end_of_trace(self.reader.header, self.last_ns, is_cut=self.reader.losses.reaches_end)
-
-    def totals(self) -> dict[str, int]:
-        """Columns of the catalog's entry."""
-        counts = self.writer.counts
-        nouns = {"processes": "process", "sockets": "socket", "operations": "operation", "allocations": "allocation"}
-        return {"records": self.records} | {column: counts[table] for column, table in nouns.items()}
-
-    def stop_if_asked(self) -> None:
-        """Raises CollectCancelled."""
-        if self.should_cancel():
-            raise CollectCancelled("Cancelled. Nothing was stored.")
-
-    def tell(self, stage: str) -> None:
-        """Report progress, to the caller every time and to the catalog once a second. Raises CollectCancelled."""
-        self.stop_if_asked()
-        reader = self.reader
-        self.on_progress(Progress(stage, reader.bytes_done, reader.bytes_total, self.records))
-        if time.monotonic() - self._noted >= _SECONDS_BETWEEN_NOTES:
-            self._noted = time.monotonic()
-            with contextlib.suppress(StoreLocked):  # a page shows older progress for a while, no more
-                self.catalog.progress(self.key, bytes_done=reader.bytes_done, bytes_total=reader.bytes_total, counts=self.totals())
-                self.catalog.known_so_far(self.key, [_copy(row) for row in problem_rows(reader.problems, self.clock)])
-
-
 def _is_worth_a_process(source: Source) -> bool:
     """Whether a second process shall insert the rows: there is a processor for it, and enough to do that its start does not matter."""
     return source.size >= _BYTES_FOR_A_PROCESS and (os.cpu_count() or 1) > 1
@@ -371,21 +104,3 @@ def _rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def _copy(row: ProblemRow) -> ProblemCopy:
-    return ProblemCopy(*(getattr(row, f.name) for f in fields(ProblemCopy)))
-
-
-def _misread(tallies: Mapping[VersionKey, Tally], names: Mapping[UUID, str | None]) -> list[Misread]:
-    """The decoder's counts, with names that a user can look up."""
-    return [
-        Misread(
-            f"{names.get(key.provider) or key.provider} {'opcode' if key.is_classic else 'id'} {key.number} version {number}",
-            tally.count,
-            tally.first_ticks,
-            tally.last_ticks,
-            tally.place,
-        )
-        for (key, number), tally in tallies.items()
-    ]

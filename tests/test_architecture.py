@@ -79,6 +79,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.etlwriter.": ("collector.schema", "collector.raw", "collector.events."),
     "collector.sample.": ("collector.etlwriter.", "collector.events.", "collector.schema", "collector.raw"),
     "collector.record.": ("collector.events.", "collector.schema"),
+    "collector.stages": ("collector.",),
     "collector.pipeline": ("collector.",),
     "collector.verbs.": ("collector.",),
     "collector.cli": ("collector.",),

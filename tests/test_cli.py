@@ -213,15 +213,15 @@ def test_a_closed_terminal_asks_too_unless_it_is_to_be_ignored() -> None:
 
 
 def test_an_interrupt_while_collecting_stores_nothing(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from collector import pipeline
+    from collector.stages import Import
 
-    whole = pipeline._Import.join
+    whole = Import.join
 
-    def interrupted(job: pipeline._Import) -> None:
+    def interrupted(job: Import) -> None:
         signal.raise_signal(signal.SIGINT)
         whole(job)
 
-    monkeypatch.setattr(pipeline._Import, "join", interrupted)
+    monkeypatch.setattr(Import, "join", interrupted)
     assert run("collect", file) == (1, "", "Cancelled. Nothing was stored.\n")
     assert "interrupted" in run("list")[1]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from collector import pipeline
+from collector import pipeline, stages
 from collector.errors import CollectCancelled, EmptyTrace, NotAnEtl, StoreError, StoreFull, StoreLocked, StoreTooNew, TraceError
 from collector.etlwriter import Record
 from collector.events.afd import AFD
@@ -125,7 +125,7 @@ def test_collecting_twice_gives_the_same_rows(file: Path, folder: TraceFolder) -
 
 def test_a_process_that_inserts_the_rows_stores_the_same(folder: TraceFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = a_send().write(tmp_path / "loopback.etl")
-    monkeypatch.setattr(pipeline, "now_utc", lambda: "2024-05-01T09:30:00+00:00")
+    monkeypatch.setattr(stages, "now_utc", lambda: "2024-05-01T09:30:00+00:00")
     dumps = []
     for least in (1 << 40, 0):
         monkeypatch.setattr(pipeline, "_BYTES_FOR_A_PROCESS", least)
@@ -295,7 +295,7 @@ def test_a_damaged_event_is_kept_and_is_damage(import_trace: ImportTrace) -> Non
 
 
 def test_kept_records_have_a_cap_that_is_said(import_trace: ImportTrace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "KeptRecords", functools.partial(KeptRecords, cap=3))
+    monkeypatch.setattr(stages, "KeptRecords", functools.partial(KeptRecords, cap=3))
     db = import_trace(a_send().cpu(0, unknown_events(5)))
 
     assert db.one("SELECT count(*) FROM raw_event") == 3
