@@ -13,6 +13,7 @@ __all__ = ["NOT_DECLARED", "layout", "source"]
 HEAD = """\
 #define _WIN32_WINNT 0x0A00
 #define WINVER 0x0A00
+#define WIN32_LEAN_AND_MEAN
 #include <stddef.h>
 #include <windows.h>
 #include <wmistr.h>
@@ -39,10 +40,10 @@ def layout(structure: type[ctypes.Structure], pointer_size: int) -> tuple[dict[s
 
 
 def _measure(kind: Any, pointer_size: int) -> tuple[int, int]:  # Any: the classes of ctypes types are private
-    if isinstance(kind, type) and issubclass(kind, ctypes.Array):
+    if hasattr(kind, "_length_"):  # an array
         size, align = _measure(kind._type_, pointer_size)
         return size * kind._length_, align
-    if issubclass(kind, ctypes.Structure):
+    if hasattr(kind, "_fields_"):
         return layout(kind, pointer_size)[1:]
     size = pointer_size if kind is ctypes.c_void_p else ctypes.sizeof(kind)
     return size, size
