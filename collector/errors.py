@@ -32,6 +32,7 @@ __all__ = [
     "NothingLeft",
     "Problem",
     "ProblemKind",
+    "RecordError",
     "Severity",
     "SourceError",
     "StoreError",
@@ -76,6 +77,15 @@ class NothingLeft(TraceError):
 
 class CollectCancelled(TraceError):
     """The user asked to stop; nothing was stored."""
+
+
+class RecordError(TraceError):
+    """A recording cannot be begun, go on or end; `call` and `code` are what Windows returned from which function, where it was asked."""
+
+    def __init__(self, message: str, *, call: str = "", code: int | None = None) -> None:
+        super().__init__(message)
+        self.call = call
+        self.code = code
 
 
 class SymbolsError(TraceError):
