@@ -75,7 +75,10 @@ def protocol_words(family: int | None, kind: int | None, protocol: int | None) -
 
 # An abort at a listener tells of a connection that never had a socket; the listener lives on (winsock-semantics 8.8).
 _was_aborted = exists().where(abort.c.trace_id == 1, abort.c.socket_n == socket.c.n, ~abort.c.on_listener)
+# Of one that is older than the trace nobody can say that it was never used.
 _was_used = or_(
+    ~socket.c.create_seen,
+    _was_aborted,
     socket.c.local_n.is_not(None),
     socket.c.remote_n.is_not(None),
     socket.c.connections > 0,
