@@ -1,6 +1,7 @@
 """The console script: the collector's verbs, and those that need the dashboard. Imports wait until a verb runs, so `--help` is quick."""
 
 import argparse
+import gc
 import os
 import secrets
 import socket
@@ -214,6 +215,8 @@ def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[
     )
     write_logs()
     server = uvicorn.Server(config)
+    gc.collect()
+    gc.freeze()  # what is loaded now stays; looked through for garbage with the rest, it holds up a page for a tenth of a second
     if not should_cancel():
         server.run(sockets=[listener])
 

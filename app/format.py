@@ -5,7 +5,6 @@ Every function takes a stored value and returns text; None (what the data does n
 
 import re
 from datetime import UTC, timedelta
-from fractions import Fraction
 
 from app import clockface
 from collector.ntstatus import name_of, winsock_of
@@ -120,12 +119,13 @@ def prose(text: str) -> str:
 
 def _three_digits(numerator: int, denominator: int) -> str:
     """A positive ratio of at least 1 with three digits, rounded half up: 1.23, 12.3, 123; above 999 whole."""
-    value = Fraction(numerator, denominator)
-    for decimals, limit in ((2, 10), (1, 100), (0, 1000)):
-        scaled = int(value * 10**decimals + Fraction(1, 2))
-        if scaled < limit * 10**decimals:
-            return f"{scaled // 10**decimals}.{scaled % 10**decimals:0{decimals}d}" if decimals else str(scaled)
-    return thin(int(value + Fraction(1, 2)))
+    hundredths = (200 * numerator + denominator) // (2 * denominator)  # whole numbers alone: a page has thousands of these
+    if hundredths < 1000:
+        return f"{hundredths // 100}.{hundredths % 100:02d}"
+    tenths = (20 * numerator + denominator) // (2 * denominator)
+    if tenths < 1000:
+        return f"{tenths // 10}.{tenths % 10}"
+    return thin((2 * numerator + denominator) // (2 * denominator))
 
 
 def bytes_text(value: int | None) -> str:

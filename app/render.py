@@ -20,6 +20,7 @@ from app.forms import PageForm
 from app.glossary import term
 from app.listing import Listing
 from app.page import Page
+from app.rows import table_rows
 from app.sections import SECTIONS
 from app.share import absolute_link, canonical_link, clock_part
 from app.urls import Urls
@@ -42,7 +43,7 @@ def environment() -> Environment:
         finalize=_shown,
     )
     made.filters |= fmt.FILTERS | {"term": term}
-    made.globals["sections"] = SECTIONS
+    made.globals |= {"sections": SECTIONS, "table_rows": table_rows}
     return made
 
 

@@ -21,6 +21,8 @@ def plain_line(text: str) -> str:
 
 def visible_text(text: str) -> str:
     """The text with controls, marks of direction and invisible characters as escapes such as `\\u202e`; line breaks and tabs stay."""
+    if text.isprintable():  # none of these is; asked of thousands of texts a page
+        return text
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
