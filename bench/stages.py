@@ -15,6 +15,7 @@ from collector.model.processes import Processes
 from collector.model.rollups import SocketRollups
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
+from collector.model.tallies import Tallies
 from collector.readers.etl import EtlReader
 from collector.readers.etl_load import BufferLoader
 from collector.source import Source
@@ -40,6 +41,7 @@ _METHODS: tuple[tuple[type, str, str], ...] = (
     (Heaps, "advance", "model: heaps"),
     (SocketRollups, "take", "roll-ups"),
     (HeapRollups, "take", "roll-ups"),
+    (Tallies, "take", "sums"),
     (TraceWriter, "write", "write"),
     (Beside, "finish", "wait for the writing process"),
     (TraceWriter, "index", "index"),
@@ -51,8 +53,9 @@ _GENERATORS = (
     (Heaps, "finish_parts", "model: heaps"),
     (SocketRollups, "finish", "roll-ups"),
     (HeapRollups, "finish", "roll-ups"),
+    (Tallies, "finish", "sums"),
 )
-_PASSES = (("join_buffers", "join: heap and sockets"),)
+_PASSES = (("join_buffers", "join: heap and sockets"), ("socket_sums", "sums"))
 _FUNCTIONS = ((pipeline, "trace_key", "hash"), (stages, "findings", "findings and check"))
 
 STAGES = tuple(dict.fromkeys((*(stage for _, _, stage in (*_METHODS, *_GENERATORS)), *(stage for *_, stage in (*_PASSES, *_FUNCTIONS)))))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from collector.errors import AlreadyCollected, CollectCancelled, NothingLeft, StoreError, TraceError
 from collector.limits import Limits
+from collector.model.counting import Counting
 from collector.plain import storable
 from collector.readers import reader_for
 from collector.source import Source
@@ -60,13 +61,14 @@ def import_trace(
         with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
             catalog.begin(key, name=name, path=storable(str(source.path.absolute())), size_bytes=source.size, version=program_version())
             try:
+                counter = None if limits else Counting  # of a part, what is left of it is counted
+                is_beside = _is_worth_a_process(source)
                 with (
                     _rare_collections(),
-                    TraceWriter(folder, key, should_cancel=should_cancel, is_beside=_is_worth_a_process(source)) as writer,
+                    TraceWriter(folder, key, should_cancel=should_cancel, is_beside=is_beside, counter=counter) as writer,
                 ):
                     job = Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits)
-                    with job.socket_rollups, job.heap_rollups:
-                        report = job.run(name, started)
+                    report = job.run(name, started)
             except BaseException as error:
                 with contextlib.suppress(StoreError):  # what went wrong is said by the first error
                     catalog.interrupt(

@@ -11,18 +11,16 @@ from collector.decoder import Decoder, Tally, VersionKey
 from collector.errors import CollectCancelled, Problem, Severity, StoreLocked
 from collector.inventory import Inventory
 from collector.limits import Limits
+from collector.model.counting import Counting
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
-from collector.model.heap_rollups import HeapRollups
 from collector.model.heaps import Heaps
 from collector.model.kept import KeptRecords
 from collector.model.processes import Processes
-from collector.model.rollups import SocketRollups
 from collector.model.rows import Rows, rows_of
 from collector.model.socket_sums import socket_sums
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
-from collector.model.tallies import Tallies
 from collector.model.trace_row import end_of_trace, trace_row
 from collector.naming import Naming, find_names, write_names
 from collector.problems import STORED_IN_PART, Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
@@ -108,7 +106,6 @@ class Import:
         self.stacks = Stacks(self.processes, clock)
         self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
         self.heaps = Heaps(self.processes, self.stacks, clock, losses)
-        self.socket_rollups, self.heap_rollups, self.tallies = SocketRollups(), HeapRollups(), Tallies()
         self.records = 0
         self.first_ns = self.last_ns = 0
         self.collected_utc = now_utc()
@@ -154,11 +151,11 @@ class Import:
             self.last_ns = int(batch.ns[-1])
             self.writer.write(self.kept.advance(batch))
             for model in self.models():
-                self.store(model.advance(batch))
+                self.writer.write(model.advance(batch))
                 self.stop_if_asked()  # a window of many records takes a second
             self.tell("reading")
         for rows in self.endings():
-            self.store(rows)
+            self.writer.write(rows)
             self.tell("reading")
 
     def models(self) -> Iterator[Processes | Stacks | Sockets | Heaps]:
@@ -170,17 +167,6 @@ class Import:
         if self.limits.wants("heap"):
             yield self.heaps
 
-    def store(self, rows: Rows) -> None:
-        """Rows of a model to the file, past those who count them."""
-        self.writer.write(rows)
-        if not self.limits:
-            self.count(rows)
-
-    def count(self, rows: Rows) -> None:
-        """Let the roll-ups and sums see rows that stay."""
-        for counted in (self.socket_rollups, self.heap_rollups, self.tallies):
-            counted.take(rows)
-
     def endings(self) -> Iterator[Rows]:
         """What is left of each model when the windows are over; a later one may ask an earlier one for what it finished with."""
         yield self.processes.finish()
@@ -189,24 +175,22 @@ class Import:
         yield from self.heaps.finish_parts()
 
     def join(self) -> None:
-        """The passes over the unfinished file, for what can be said only once all rows are there."""
+        """What can be said only once all rows are there: what was counted on their way, and the passes over the unfinished file."""
+        self.writer.count(first_ns=self.first_ns)
+        self.tell("joining")
         for rows in self.joined():
             self.writer.write(rows)
             self.tell("joining")
 
     def joined(self) -> Iterator[Rows]:
-        """What those passes find; those that read nothing back come first, so that the rows before them are written meanwhile."""
-        if not self.limits:
-            yield from self.socket_rollups.finish(first_ns=self.first_ns)
-            yield from self.tallies.finish()
+        """What those passes find."""
         yield from join_buffers(self.writer.connection, self.clock, self.reader.losses)
         if self.limits:
-            for rows in self.writer.limit(self.limits):
-                self.count(rows)
-            yield from self.socket_rollups.finish(first_ns=self.first_ns)
-            yield from self.tallies.finish()
+            with Counting() as counted:
+                for rows in self.writer.limit(self.limits):
+                    counted.take(rows)
+                yield from counted.finish(first_ns=self.first_ns, connection=self.writer.connection)
         yield from socket_sums(self.writer.connection)
-        yield from self.heap_rollups.finish(self.writer.connection)
 
     def name_frames(self) -> Naming | None:
         """Functions of stack frames, from symbol files; stored, and handed back."""

@@ -7,19 +7,20 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from collector.errors import CollectCancelled, StoreError, StoreFull
-from collector.model.rows import Block, Rows, block_of
+from collector.model.counting import Counting
+from collector.model.rows import Block, Lines, Rows, block_of
 from collector.store import beside
 from collector.store.bulk import Inserter
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
-from collector.store.tables import ROW_COLUMNS
+from collector.store.tables import ROW_COLUMNS, TRACE
 from collector.store.writer import TraceWriter
 from tests.build.database import BUILT_KEY, TRACE_ROW, rows_from
 
@@ -127,6 +128,62 @@ def test_rows_of_another_width_are_refused() -> None:
     db.close()
 
 
+class Endless:
+    """Counts for a minute."""
+
+    def take(self, rows: dict[str, Lines]) -> None:
+        """Looks at nothing."""
+
+    def finish(self, *, first_ns: int) -> Iterator[dict[str, Lines]]:
+        time.sleep(60)
+        yield {}
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def operations() -> Rows:
+    lines = [
+        {
+            "n": n,
+            "socket_n": n % 3 + 1,
+            "kind": 2,
+            "outcome": 0,
+            "posted_ns": n * 1000,
+            "completed_ns": n * 1000 + 500,
+            "end_ns": n * 1000 + 500,
+        }
+        for n in range(1, 2000)
+    ]
+    return {
+        "operation": [*rows_from("operation", lines)],
+        "socket": [*rows_from("socket", [{"n": n, "process_n": 1, "first_ns": 5, "sends": 9 - n} for n in (1, 2, 3)])],
+    }
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_rows_are_counted_on_their_way_on_either_side(folder: TraceFolder, is_beside: bool) -> None:
+    with TraceWriter(folder, BUILT_KEY, is_beside=is_beside, counter=Counting) as writer:
+        writer.write(operations())
+        writer.count(first_ns=0)
+        counts = dict(writer.counts)
+        writer.write({"trace": rows_from("trace", [TRACE_ROW])})
+        writer.finish()
+    found = contents(folder.trace_path(BUILT_KEY))
+
+    posted = {(row[1], row[3]): 0 for row in found["socket_rollup"]}
+    names = ["trace_id", *ROW_COLUMNS["socket_rollup"]]
+    for row in found["socket_rollup"]:
+        posted[row[1], row[3]] += row[names.index("posted")]  # type: ignore[operator]  # a number
+    assert set(posted.values()) == {1999}
+    assert sum(row[-1] for row in found["operation_sum"]) == 1999  # type: ignore[misc]  # numbers
+    assert counts["socket_rollup"] == len(found["socket_rollup"])
+    with sqlite3.connect(folder.trace_path(BUILT_KEY)) as db:
+        indexes = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")}
+    db.close()
+    assert indexes == {index.name for table in TRACE.sorted_tables for index in table.indexes}
+
+
 def fill(folder: TraceFolder, *pieces: Rows, page_limit: int | None = None, should_cancel: Callable[[], bool] = lambda: False) -> None:
     """Write pieces through a process and wait for it."""
     with TraceWriter(folder, BUILT_KEY, is_beside=True, page_limit=page_limit, should_cancel=should_cancel) as writer:
@@ -167,18 +224,35 @@ def test_a_killed_writing_process_is_said_and_nothing_stays(folder: TraceFolder)
     assert list(folder.traces_path.iterdir()) == []
 
 
+def test_counting_in_the_process_can_be_cancelled(folder: TraceFolder) -> None:
+    begun = time.monotonic()
+    with (
+        pytest.raises(CollectCancelled),
+        TraceWriter(folder, BUILT_KEY, is_beside=True, counter=Endless, should_cancel=lambda: time.monotonic() - begun > 1) as writer,
+    ):
+        writer.count(first_ns=0)
+    assert time.monotonic() - begun < 20
+    assert list(folder.traces_path.iterdir()) == []
+
+
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes where Linux has them")
-def test_a_killed_collector_leaves_no_process_and_the_next_one_clears_up(folder: TraceFolder) -> None:
+@pytest.mark.parametrize("is_counting", [False, True])
+def test_a_killed_collector_leaves_no_process_and_the_next_one_clears_up(folder: TraceFolder, is_counting: bool) -> None:
     code = f"""
-        import sys, time
+        import sys, threading, time
         from collector.store.catalog import Catalog
         from collector.store.engine import TraceFolder
         from collector.store.writer import TraceWriter
+        from tests.test_store_beside import Endless
         folder = TraceFolder({str(folder.root)!r})
         Catalog(folder).begin({BUILT_KEY!r}, name="x.etl", path="x.etl", size_bytes=1, version="0")
-        writer = TraceWriter(folder, {BUILT_KEY!r}, is_beside=True)
+        writer = TraceWriter(folder, {BUILT_KEY!r}, is_beside=True, counter=Endless)
         writer.write({{"stack_ref": [(n, n) for n in range(50_000)]}})
-        print(writer.beside_pid, flush=True)
+        pid = writer.beside_pid
+        if {is_counting}:
+            threading.Thread(target=lambda: writer.count(first_ns=0), daemon=True).start()
+            time.sleep(2)
+        print(pid, flush=True)
         time.sleep(60)
     """
     collector = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)

@@ -1,7 +1,7 @@
 """Finished rows as they travel: tuples, or blocks of columns. Knows no tables: a process that only inserts rows starts quickly."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TypeAlias
 
@@ -27,6 +27,8 @@ class Block:
     nulls: tuple[NDArray[np.bool_] | None, ...]
     """Beside each column, which of its values are NULL; None if none is."""
     count: int
+    unstored: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """What the table has no column for, and who counts the rows must know; by name, each of `count` values."""
 
     def __len__(self) -> int:
         return self.count

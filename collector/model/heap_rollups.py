@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, select
 
 from collector.model.buckets import LEVELS, PAGE, Buckets, Cascade, finest
-from collector.model.rows import Rows, columns_of, rows_of
+from collector.model.rows import Block, Rows, columns_of, rows_of
 from collector.model.spool import STRETCH, TimeSpool
 from collector.store.tables import allocation, resize
 
@@ -23,6 +23,7 @@ Int64s = NDArray[np.int64]
 _ABSENT = -1
 _CHUNK = 100_000
 _POINT = np.dtype([("t", "<i8"), ("seq", "<i8"), ("process", "<i4"), ("heap", "<i4"), ("bytes", "<i8"), ("count", "<i1")])
+_RESIZE = ("t_ns", "seq", "size", "old_size")
 _ALLOCATION = ("process_n", "heap_n", "first_ns", "first_seq", "size_at_open", "size", "end_ns", "end_seq")
 _SCOPES = ("process", "heap")
 
@@ -43,6 +44,10 @@ class HeapRollups:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the disk space back."""
         self._spool.close()
 
     def take(self, rows: Rows) -> None:
@@ -52,14 +57,18 @@ class HeapRollups:
                 self._highest[scope] = max(self._highest[scope], int(column[f"{scope}_n"].max()))
             _spool(self._spool, column, "first_ns", "first_seq", column["size_at_open"], 1)
             _spool(self._spool, column, "end_ns", "end_seq", -column["size"], -1)
+        told = [line for line in rows.get("resize", ()) if isinstance(line, Block) and line.unstored]
+        for block, column in zip(told, columns_of(told, "resize", _RESIZE, absent=_ABSENT), strict=True):
+            self._resize({**column, **block.unstored})
 
-    def finish(self, connection: Connection) -> Iterator[Rows]:
+    def finish(self, connection: Connection | None = None) -> Iterator[Rows]:
         """Rows of `heap_rollup`, in pieces, once all rows were taken.
 
-        Resizes are read back from the file, since their rows do not say in which heap the block is.
+        Resizes that were taken said in which heap the block is. Those of a file do not: with a connection all are read from there.
         """
-        for column in _read(connection, _resizes(), _CHUNK):
-            _spool(self._spool, column, "t_ns", "seq", column["size"] - column["old_size"], 0)
+        if connection is not None:
+            for read in _read(connection, _resizes(), _CHUNK):
+                self._resize(read)
         cascades = {scope: Cascade() for scope in _SCOPES}
         carried = {scope: np.zeros((highest + 1, 2), dtype=np.int64) for scope, highest in self._highest.items()}
         for points, until in self._spool.stretches():
@@ -71,6 +80,9 @@ class HeapRollups:
                 yield from _rows(scope, cascade.advance(fine, until))
         for scope, cascade in cascades.items():
             yield from _rows(scope, cascade.finish())
+
+    def _resize(self, column: dict[str, Int64s]) -> None:
+        _spool(self._spool, column, "t_ns", "seq", column["size"] - column["old_size"], 0)
 
 
 def _read(connection: Connection, query: "Select[tuple[int, ...]]", size: int) -> Iterator[dict[str, Int64s]]:

@@ -200,17 +200,19 @@ class Heaps:
         order = np.argsort(row)
         row, count = row[order], int(row.size)
         first, self._resize_count = self._resize_count, self._resize_count + count
+        blocks = self._blocks.records[slot[order]]
         return rows_of(
             "resize",
             {
                 "n": np.arange(first, first + count),
-                "allocation_n": self._blocks.records["n"][slot[order]],
+                "allocation_n": blocks["n"],
                 "t_ns": self._clock.ns(clock.ticks[row]),
                 "seq": clock.first_seq + row,
                 "size": size[order],
                 "old_size": old_size[order],
             },
             count=count,
+            unstored={"process_n": blocks["process"].astype(np.int64), "heap_n": blocks["life"].astype(np.int64)},
         )
 
     def _queue_anomalies(self, changes: WindowChanges, clock: WindowClock) -> None:

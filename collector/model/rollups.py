@@ -54,6 +54,10 @@ class SocketRollups:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the disk space back."""
         self._spool.close()
 
     def take(self, rows: Rows) -> None:

@@ -21,12 +21,20 @@ def signed(value: int | None) -> int | None:
     return value - (1 << 64) if value is not None and value >> 63 else value
 
 
-def block_of(table: str, columns: Mapping[str, Column], *, count: int, unknown: int | None = None) -> Block:
+def block_of(
+    table: str,
+    columns: Mapping[str, Column],
+    *,
+    count: int,
+    unknown: int | None = None,
+    unstored: Mapping[str, NDArray[np.int64]] | None = None,
+) -> Block:
     """Columns of one table as a block; columns that are not given are NULL.
 
     Args:
         columns: by column name, each of `count` values. uint64 values become two's complement.
         unknown: the number that stands for NULL in signed arrays, none if None.
+        unstored: columns that the table does not have, for who counts the rows.
 
     Raises: KeyError for a column that the table does not have, ValueError for one of another length.
     """
@@ -37,12 +45,19 @@ def block_of(table: str, columns: Mapping[str, Column], *, count: int, unknown: 
     for name, (column, _) in zip(names, plain, strict=True):
         if column is not None and not isinstance(column, str | int) and len(column) != count:
             raise ValueError(f"column {name} of table {table} has {len(column)} values, the block has {count} rows")
-    return Block(tuple(column for column, _ in plain), tuple(null for _, null in plain), count)
+    return Block(tuple(column for column, _ in plain), tuple(null for _, null in plain), count, unstored or {})
 
 
-def rows_of(table: str, columns: Mapping[str, Column], *, count: int, unknown: int | None = None) -> Lines:
+def rows_of(
+    table: str,
+    columns: Mapping[str, Column],
+    *,
+    count: int,
+    unknown: int | None = None,
+    unstored: Mapping[str, NDArray[np.int64]] | None = None,
+) -> Lines:
     """As `block_of`, as rows to hand on; no block where there is no row."""
-    block = block_of(table, columns, count=count, unknown=unknown)
+    block = block_of(table, columns, count=count, unknown=unknown, unstored=unstored)
     return [block] if count else []
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from collector.errors import CollectCancelled, StoreError, TraceError
 from collector.model.block import Block, Row
 from collector.store import dialects
+from collector.store.counter import Ending, MakeCounter, name_of
 from collector.store.frames import FINISHED, Part, rows_frame, write_frame
 
 __all__ = ["Beside"]
@@ -27,7 +28,7 @@ _LOOK_SECONDS = 0.1
 class Beside:
     """A process that inserts rows into one file; everything that goes wrong there is raised here, by the next call.
 
-    Once `should_cancel` says so, a call that waits raises CollectCancelled.
+    Once `should_cancel` says so, a call that waits raises CollectCancelled. There, a counter of the class `counter` takes all rows.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Beside:
         *,
         should_cancel: Callable[[], bool] | None = None,
         page_limit: int | None = None,
+        counter: MakeCounter | None = None,
     ) -> None:
         self._path = path
         self._should_cancel = should_cancel
@@ -51,7 +53,8 @@ class Beside:
             stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
         )
-        self._put([dumps({"path": str(path), "widths": dict(widths), "page_limit": page_limit})])
+        target = {"path": str(path), "widths": dict(widths), "page_limit": page_limit, "counter": counter and name_of(counter)}
+        self._put([dumps(target)])
         self._hand_over = threading.Thread(target=self._run, name="rows to the writing process", daemon=True)
         self._hand_over.start()
 
@@ -71,15 +74,23 @@ class Beside:
             raise self._error()
         self._put(frame)
 
-    def finish(self) -> None:
-        """Wait until all rows are in the file and the process has let go of it. Raises StoreFull, StoreError, CollectCancelled."""
-        self._put([FINISHED])
+    def finish(self, ending: Ending | None = None) -> dict[str, int]:
+        """Wait until all rows are in the file and the process has let go of it.
+
+        With an ending, the rows of the counter and the indexes are in it, too; gives how many rows of each table the counter made.
+
+        Raises StoreFull, StoreError, CollectCancelled.
+        """
+        self._put([FINISHED, dumps(ending)])
         while self._hand_over.is_alive():
             self._hand_over.join(_LOOK_SECONDS)
             self._look()
         self._process.wait()
-        if self._answer:
+        answer = self._answer or {}
+        if "counted" not in answer:
             raise self._error()
+        counted: dict[str, int] = answer["counted"]
+        return counted
 
     def kill(self) -> None:
         """End the process, whatever it is doing; it has let go of the file afterwards."""
@@ -117,11 +128,12 @@ class Beside:
                     self._waiting -= sum(len(part) for part in frame)
                     self._changed.notify_all()
                 if frame[0] == FINISHED:
+                    stdin.flush()
                     break
+        line = stdout.readline()  # until then stdin stays open: its end says that there is no collector any more
+        stdout.close()
         with contextlib.suppress(OSError):
             stdin.close()
-        line = stdout.readline()
-        stdout.close()
         with self._changed:
             self._answer = json.loads(line) if line else {"ended": True}
             self._changed.notify_all()

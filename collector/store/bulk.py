@@ -25,7 +25,7 @@ _TUPLES_AT_ONCE = 1000  # what the processor's cache holds: turning rows into co
 _STATEMENTS = 256
 _STANDS_FOR_NULL = (-(1 << 63) + 11, -(1 << 62) - 13, -(1 << 61) - 17)
 
-_Cells: TypeAlias = Sequence[object]
+_Cells: TypeAlias = "Sequence[object] | np.ndarray[tuple[int, ...], np.dtype[np.generic]]"
 _NULL, _PLAIN = "NULL", "?"
 
 
@@ -64,7 +64,8 @@ class Inserter:
             rows = min(step, count - first)
             cells: list[object] = [None] * (rows * width)
             for i, column in enumerate(bound):
-                cells[i::width] = column if rows == count else column[first : first + rows]
+                part = column if rows == count else column[first : first + rows]
+                cells[i::width] = part.tolist() if isinstance(part, np.ndarray) else part  # as objects values take five times the room
             at_once = self._at_once[table]
             many = f'INSERT INTO "{table}" VALUES {", ".join([row] * at_once)}'  # noqa: S608 - a name of our own tables, and terms of ours
             whole = rows - rows % at_once
@@ -76,8 +77,8 @@ class Inserter:
 
 
 def connected(path: str, *, page_limit: int | None = None) -> sqlite3.Connection:
-    """A connection that fills a file quickly. Raises sqlite3.Error."""
-    connection = sqlite3.connect(path, isolation_level=None, cached_statements=_STATEMENTS)
+    """A connection that fills a file quickly, for one thread after another. Raises sqlite3.Error."""
+    connection = sqlite3.connect(path, isolation_level=None, cached_statements=_STATEMENTS, check_same_thread=False)
     for pragma in PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
     if page_limit is not None:
@@ -121,13 +122,13 @@ def _of_block(column: Column, null: "np.ndarray[tuple[int, ...], np.dtype[np.boo
         return _of_values(column)
     numbers = column.view(np.uint8) if column.dtype == np.bool_ else column
     if null is None:
-        return _PLAIN, numbers.tolist()
+        return _PLAIN, numbers
     stands = _stand_in(numbers) if numbers.dtype.kind in "iu" else None
     if stands is None:
         objects = column.astype(object)
         objects[null] = None
         return _of_values(objects.tolist())
-    return _back(stands), np.where(null, np.int64(stands), numbers.astype(np.int64, copy=False)).tolist()
+    return _back(stands), np.where(null, np.int64(stands), numbers.astype(np.int64, copy=False))
 
 
 def _of_values(values: Sequence[object]) -> tuple[str, _Cells]:

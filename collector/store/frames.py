@@ -1,4 +1,7 @@
-"""How rows travel from the collector to the process that inserts them: a pickle and, beside it, the arrays as they lie in memory."""
+"""How rows travel from the collector to the process that inserts them: a pickle and, beside it, the arrays as they lie in memory.
+
+The last frame is `FINISHED` and, behind it, a pickle of what is to be done then.
+"""
 
 import marshal
 import pickle

@@ -1,64 +1,114 @@
 """The process that puts rows into a trace's file while the collector decodes and models the next: reads them from stdin.
 
-It ends when stdin ends, so it never outlives its collector. A file that was not finished is of no use to anybody: the collector removes
-it, or the next one does.
+It counts them, too, and at the end makes indexes. It ends when stdin ends, so it never outlives its collector. A file that was not finished
+is of no use to anybody: the collector removes it, or the next one does.
 """
 
 import json
+import os
 import pickle
 import signal
 import sqlite3
 import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
+from collector.model.block import Lines, count_of
 from collector.store.bulk import Inserter, connected
-from collector.store.frames import FINISHED, plain_tuples, read_frame
+from collector.store.counter import Counter, Ending, counter_named
+from collector.store.frames import FINISHED, plain_tuples, read_frame, rows_frame, write_frame
 
 __all__ = ["main"]
 
+_KEPT_IN_MEMORY = 16 << 20
+
 
 def main() -> int:
-    """The first frame says what to write to; then frames of rows; `FINISHED` closes the file, which one line on stdout confirms.
+    """The first frame says what to write to; then frames of rows; `FINISHED` ends them, which one line on stdout confirms.
 
-    That line is `{}`, or `{"code": …, "text": …}` with the error of SQLite, or `{"failed": …}` for what only our own fault can cause.
+    That line is `{"counted": …}` with the number of rows of each table that a counter made, or `{"code": …, "text": …}` with the error of
+    SQLite, or `{"failed": …}` for what only our own fault can cause.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the collector, which ends this process
     if sys.platform == "win32":
         signal.signal(signal.SIGBREAK, signal.SIG_IGN)
+    answer: dict[str, object]
     try:
-        is_finished = _fill(sys.stdin.buffer)
-        answer: dict[str, object] = {}
+        counted = _fill(sys.stdin.buffer)
+        if counted is None:
+            return 1
+        answer = {"counted": counted}
     except sqlite3.Error as error:
         answer = {"code": getattr(error, "sqlite_errorcode", 0), "text": str(error)}
     except (EOFError, KeyboardInterrupt):
         return 1
     except Exception as error:
         answer = {"failed": f"{type(error).__name__}: {error}"}
-    else:
-        if not is_finished:
-            return 1
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-    return 1 if answer else 0
+    os._exit(0 if "counted" in answer else 1)  # the thread that waits for the end of stdin would hold up a regular end
 
 
-def _fill(stream: IO[bytes]) -> bool:
-    """Insert frame by frame; returns whether the last one was there."""
+def _fill(stream: IO[bytes]) -> dict[str, int] | None:
+    """Insert frame by frame; returns what was counted, None where the last frame never came."""
     begin = read_frame(stream)
     if begin is None:
-        return False
+        return None
     # pickle reads what the collector, our parent, wrote a moment ago, never a file.
     target = pickle.loads(begin[0])
     connection = connected(target["path"], page_limit=target["page_limit"])
+    counter = counter_named(*target["counter"]) if target["counter"] else None
     try:
         inserter = Inserter(connection, target["widths"])
         while (frame := read_frame(stream)) is not None:
             if frame[0] == FINISHED:
-                return True
-            inserter.insert(plain_tuples(pickle.loads(frame[0], buffers=frame[1:])))
-        return False
+                threading.Thread(target=_end_with, args=(stream,), daemon=True).start()
+                ending = pickle.loads(frame[1])
+                return _end(connection, inserter, counter, ending) if ending is not None else {}
+            rows = plain_tuples(pickle.loads(frame[0], buffers=frame[1:]))
+            inserter.insert(rows)
+            if counter is not None:
+                counter.take(rows)
+        return None
     finally:
+        if counter is not None:
+            counter.close()
         connection.close()
+
+
+def _end_with(stream: IO[bytes]) -> None:
+    """End this process when the collector is gone; it keeps the stream open until it has the answer."""
+    stream.read(1)
+    os._exit(1)
+
+
+def _end(connection: sqlite3.Connection, inserter: Inserter, counter: Counter | None, ending: Ending) -> dict[str, int]:
+    """Make indexes and the rows of the counter at the same time, then insert those; gives how many there are of each table."""
+    counted: dict[str, int] = {}
+    with ThreadPoolExecutor(1) as threads, tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY) as kept:
+        indexing = threads.submit(_execute, connection, ending.indexes)
+        for rows in counter.finish(first_ns=ending.first_ns) if counter is not None else ():
+            for table, lines in rows.items():
+                counted[table] = counted.get(table, 0) + count_of(lines)
+            write_frame(kept, rows_frame(rows))
+        indexing.result()
+        kept.seek(0)
+        for rows in _frames_of(kept):
+            inserter.insert(rows)
+    return counted
+
+
+def _execute(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
+    for statement in statements:
+        connection.execute(statement)
+
+
+def _frames_of(kept: IO[bytes]) -> Iterator[dict[str, Lines]]:
+    while (frame := read_frame(kept)) is not None:
+        yield plain_tuples(pickle.loads(frame[0], buffers=frame[1:]))
 
 
 if __name__ == "__main__":

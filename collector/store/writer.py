@@ -4,12 +4,12 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import TracebackType
 
-from sqlalchemy import Connection, RootTransaction
+from sqlalchemy import Connection, Index, RootTransaction, Table
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from collector.errors import StoreError, StoreFull
@@ -17,6 +17,7 @@ from collector.limits import Limits
 from collector.model.block import Block, Lines, Row, count_of
 from collector.store import dialects
 from collector.store.beside import Beside
+from collector.store.counter import Counter, Ending, MakeCounter
 from collector.store.engine import TraceFolder
 from collector.store.limiting import limit
 from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
@@ -35,6 +36,7 @@ class TraceWriter:
 
     Args:
         is_beside: rows are inserted by a process of its own until somebody asks for the connection; starting it takes half a second.
+        counter: sees all rows that are written before `count`, in that process where there is one.
         page_limit: bounds the file (pages of 4,096 bytes), for tests of a full disk.
     """
 
@@ -45,6 +47,7 @@ class TraceWriter:
         *,
         should_cancel: Callable[[], bool] | None = None,
         is_beside: bool = False,
+        counter: MakeCounter | None = None,
         page_limit: int | None = None,
     ) -> None:
         self.part = folder.part_path(key)
@@ -52,7 +55,9 @@ class TraceWriter:
         self.counts: dict[str, int] = dict.fromkeys(ROW_COLUMNS, 0)
         """Rows written so far by table."""
         self._finished = self._indexed = self._checked = False
+        self._has_index: set[str] = set()  # tables whose indexes were made early
         self._beside: Beside | None = None
+        self._counter: Counter | None = None
         self._connection: Connection | None = None
         _remove(self.part)
         self._engine = dialects.bulk_engine(self.part, should_cancel=should_cancel, page_limit=page_limit)
@@ -62,7 +67,9 @@ class TraceWriter:
                 stamp(self.connection, TRACE_VERSION)
             if is_beside:
                 self._disconnect()
-                self._beside = Beside(self.part, _WIDTHS, should_cancel=should_cancel, page_limit=page_limit)
+                self._beside = Beside(self.part, _WIDTHS, should_cancel=should_cancel, page_limit=page_limit, counter=counter)
+            elif counter is not None:
+                self._counter = counter()
         except BaseException:
             self.discard()
             raise
@@ -106,7 +113,37 @@ class TraceWriter:
         else:
             _ = self.connection
             self._insert(rows)
+            if self._counter is not None:
+                self._counter.take({table: [*lines] for table, lines in rows.items()})
         self.counts |= counts
+
+    def count(self, *, first_ns: int) -> None:
+        """Write the rows of the counter: behind those of the models, before the finishing passes. Tables that have rows get their indexes.
+
+        Args:
+            first_ns: the trace's first moment.
+
+        Raises: StoreFull, StoreError, CollectCancelled.
+        """
+        if self._beside is None and self._counter is None:
+            return
+        tables = [table for table in TRACE.sorted_tables if self.counts.get(table.name)]
+        self._has_index = {table.name for table in tables}
+        indexes = [CreateIndex(index) for table in tables for index in _indexes_of(table)]
+        if self._beside is not None:
+            ending = Ending(first_ns, tuple(str(index.compile(self._engine)) for index in indexes))
+            for name, count in self._beside.finish(ending).items():
+                self.counts[name] += count
+            self._beside = None
+        elif self._counter is not None:
+            with self._transaction():
+                for index in indexes:
+                    self.connection.execute(index)
+            for rows in self._counter.finish(first_ns=first_ns):
+                self._insert(rows)
+                self.counts |= {name: self.counts[name] + count_of(lines) for name, lines in rows.items()}
+            self._counter.close()
+            self._counter = None
 
     def limit(self, limits: Limits) -> Iterator[dict[str, Lines]]:
         """Take out what is not wanted; gives the rows of the tables that are counted, those that stay, in pieces.
@@ -122,7 +159,7 @@ class TraceWriter:
     def index(self) -> None:
         """Make the indexes, once the large tables are filled. Raises StoreFull, StoreError."""
         with self._transaction():
-            create_indexes(self.connection)
+            create_indexes(self.connection, but=self._has_index)
             dialects.settle(self.connection)
         self._indexed = True
 
@@ -178,6 +215,9 @@ class TraceWriter:
         if self._beside is not None:
             self._beside.kill()
             self._beside = None
+        if self._counter is not None:
+            self._counter.close()
+            self._counter = None
         self._disconnect()
         self._engine.dispose()
 
@@ -216,11 +256,16 @@ def create_tables(connection: Connection) -> None:
         connection.execute(CreateTable(table))
 
 
-def create_indexes(connection: Connection) -> None:
-    """All indexes of a trace: cheaper over complete tables than kept up to date row by row."""
+def create_indexes(connection: Connection, but: Collection[str] = ()) -> None:
+    """The indexes of all tables of a trace but some: cheaper over complete tables than kept up to date row by row."""
     for table in TRACE.sorted_tables:
-        for index in sorted(table.indexes, key=lambda i: str(i.name)):
-            connection.execute(CreateIndex(index))
+        if table.name not in but:
+            for index in _indexes_of(table):
+                connection.execute(CreateIndex(index))
+
+
+def _indexes_of(table: Table) -> list[Index]:
+    return sorted(table.indexes, key=lambda index: str(index.name))
 
 
 def stamp(connection: Connection, version: str) -> None:
