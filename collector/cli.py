@@ -7,9 +7,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import NoReturn
 
 from collector.errors import CollectCancelled, NotAFolder, TraceError
-from collector.plain import say
+from collector.plain import plain_line, say
 from collector.verbs import VERBS
 from collector.verbs.arguments import Verbs
 
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def new_parser() -> tuple[argparse.ArgumentParser, Verbs]:
     """The parser of the command, and where its verbs are declared."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="sockscope",
         description=DESCRIPTION,
         epilog=EXAMPLE,
@@ -105,6 +106,13 @@ def _cancelling() -> Iterator[Callable[[], bool]]:
     finally:
         for number in signals:
             signal.signal(number, before[number])
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one printable line: a word that it quotes may be the name of a file that somebody else made."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(plain_line(message))
 
 
 class _Version(argparse.Action):

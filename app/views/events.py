@@ -59,5 +59,6 @@ def events(request: Request, trace: ReadTrace) -> Response:
         section="events",
         needs=("sockets",),
         otherwise="No socket record is in this trace.",
+        is_counted=False,
     )
     return render(request, "list.html", page)

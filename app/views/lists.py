@@ -98,8 +98,12 @@ def list_page(
     otherwise: str,
     facts: tuple[str, ...] = (),
     ways: tuple[Crumb, ...] = (),
+    is_counted: bool = True,
 ) -> ListPage:
-    """The page of one list. `needs` are the areas of records without which it must be empty, `otherwise` says why else it can be."""
+    """The page of one list. `needs` are the areas of records without which it must be empty, `otherwise` says why else it can be.
+
+    `is_counted` says that this list has a number unless counting takes too long.
+    """
     table = listing(
         section,
         trace.urls.here(request),
@@ -116,6 +120,8 @@ def list_page(
     )
     narrowed = asked.where.in_words()
     sentence = _sentence(total, len(rows), noun, narrowed, _order_words(columns, asked))
+    if is_counted and total is None and rows:
+        sentence += " Counting them takes too long: narrow the time range or filter to have their number."
     empty = None
     if not rows:
         empty = why_empty(
