@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def new_parser() -> tuple[argparse.ArgumentParser, Verbs]:
     """The parser of the command, and where its verbs are declared."""
-    parser = _Parser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="sockscope",
         description=DESCRIPTION,
         epilog=EXAMPLE,
