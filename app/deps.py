@@ -10,14 +10,17 @@ from sqlalchemy import Connection
 from app import clockface
 from app.errors import BadRequest, Choice, NotFound, OtherName, SeveralFit, StillCollecting
 from app.filters import BadFilter, parse_time
+from app.living import living_head
 from app.page import Crumb, TraceHead
 from app.queries import catalog, trace
 from app.urls import Urls
 from collector.store.engine import TraceFolder
 
-__all__ = ["Catalog", "OpenTrace", "ReadTrace", "TraceKey", "open_catalog", "open_trace"]
+__all__ = ["LIVE_PREFIX", "Catalog", "OpenTrace", "ReadTrace", "TraceKey", "open_catalog", "open_trace"]
 
 KEY_DIGITS = 12
+LIVE_PREFIX = "live-"
+"""How the key of a trace begins while its session records; afterwards it leads to the trace that it became."""
 LEAST_DIGITS = 6
 """Digits of a key that stand for it where no other trace begins with them."""
 
@@ -61,6 +64,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
         head = trace.head(db, from_ns, to_ns)
         if head is None:
             raise NotFound(f"The file of trace {key} holds no trace. Move it away and collect the trace again.")
+        head = living_head(folder, head)
         yield OpenTrace(key, db, head, urls)
 
 
@@ -82,12 +86,18 @@ def _explain_absence(request: Request, key: str) -> None:
     """Say why a trace cannot be read. Raises StillCollecting, NotFound; OtherName, SeveralFit for the first digits of keys."""
     folder: TraceFolder = request.app.state.folder
     urls: Urls = request.app.state.urls
-    entries = []
+    entries, followers = [], []
     if folder.has_catalog():
         with folder.catalog().connect() as db:
             entries = catalog.entries(db)
+            followers = catalog.became(db, key) if key.startswith(LIVE_PREFIX) else []
     if any(entry.key == key for entry in entries):
         raise StillCollecting(key)
+    if len(followers) == 1:
+        raise OtherName({"trace_key": followers[0].key})
+    if followers:
+        choices = tuple(Choice(f"{one.label or one.name} ({one.key})", {"trace_key": one.key}) for one in followers)
+        raise SeveralFit(f"{len(followers)} traces are of the session that was followed as {key}.", choices)
     names = dict.fromkeys(folder.trace_keys(), "") | {entry.key: entry.label or entry.name for entry in entries}
     if len(key) >= LEAST_DIGITS and _is_hex(key):
         meant = sorted(one for one in names if one.startswith(key))  # also a part of the trace, where the whole is absent

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.access import MAY_WRITE
+from app.deps import LIVE_PREFIX
 from app.forms import TOKEN_COOKIE, TOKEN_PLACE, FormSlot, PageForm
 from collector.errors import StoreError
 from collector.store.engine import TraceFolder
@@ -116,7 +117,7 @@ class KeptAnswers:
     def _key(self, scope: Scope) -> str | None:
         """What an answer depends on; None where it cannot be kept."""
         parts = scope["path"].split("/")
-        if len(parts) < 3 or parts[1] != "t":
+        if len(parts) < 3 or parts[1] != "t" or parts[2].lower().startswith(LIVE_PREFIX):  # who follows it may be gone at any time
             return None
         headers = Headers(scope=scope)
         if "no-store" in headers.get("cache-control", ""):

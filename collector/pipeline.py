@@ -19,7 +19,7 @@ from collector.store.engine import TraceFolder
 from collector.store.writer import TraceWriter
 from collector.symbols import Symbols
 
-__all__ = ["ImportReport", "Progress", "import_trace", "trace_key"]
+__all__ = ["ImportReport", "Progress", "import_so_far", "import_trace", "trace_key"]
 
 _KEY_DIGITS = 12
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
@@ -61,12 +61,7 @@ def import_trace(
         with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
             catalog.begin(key, name=name, path=storable(str(source.path.absolute())), size_bytes=source.size, version=program_version())
             try:
-                counter = None if limits else Counting  # of a part, what is left of it is counted
-                is_beside = _is_worth_a_process(source)
-                with (
-                    _rare_collections(),
-                    TraceWriter(folder, key, should_cancel=should_cancel, is_beside=is_beside, counter=counter) as writer,
-                ):
+                with _writer(folder, key, source, should_cancel, limits) as writer:
                     job = Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits)
                     report = job.run(name, started)
             except BaseException as error:
@@ -80,6 +75,40 @@ def import_trace(
             catalog.remove(key)  # what was asked for is not in the trace: nothing began that could be interrupted
         raise
     return report
+
+
+def import_so_far(
+    source: Source,
+    catalog: Catalog,
+    key: str,
+    on_progress: Callable[[Progress], None] = ignore,
+    should_cancel: Callable[[], bool] = never,
+    *,
+    name: str,
+    is_last: bool,
+    symbols: Symbols | None = None,
+    limits: Limits | None = None,
+) -> ImportReport:
+    """Read what a growing file holds now, and let that take the place of what was stored under the key before.
+
+    Whoever asks holds the lock of the key and has entered the trace as `live`; `is_last` leaves it as `interrupted`. After an error the
+    folder is as it was before. Raises as `import_trace`.
+    """
+    started = time.monotonic()
+    reader = reader_for(source)
+    state = "interrupted" if is_last else "live"
+    limits = limits or Limits()
+    with _writer(catalog.folder, key, source, should_cancel, limits) as writer:
+        return Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits, state=state).run(name, started)
+
+
+@contextlib.contextmanager
+def _writer(folder: TraceFolder, key: str, source: Source, should_cancel: Callable[[], bool], limits: Limits) -> Iterator[TraceWriter]:
+    """The unfinished file of a trace."""
+    counter = None if limits else Counting  # of a part, what is left of it is counted
+    is_beside = _is_worth_a_process(source)
+    with _rare_collections(), TraceWriter(folder, key, should_cancel=should_cancel, is_beside=is_beside, counter=counter) as writer:
+        yield writer
 
 
 def trace_key(source: Source, should_cancel: Callable[[], bool] = never) -> str:

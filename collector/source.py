@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,9 @@ class Source:
     Not mapped into memory on purpose: a mapped file that another program cuts short would kill the process, a read gives an error.
     One thread at a time may use it.
     """
+
+    is_growing = False
+    """Whether these are only the first bytes of a file that is still being written."""
 
     def __init__(self, file: io.FileIO, path: Path, size: int) -> None:
         self.path = path
@@ -57,8 +61,19 @@ class Source:
             )
         return cls(file, path, size)
 
+    def first(self, size: int) -> Self:
+        """The first bytes of a file that is still being written, as a source of its own: what comes behind them is not there yet.
+
+        Both share the open file. `size` is at most that of this source.
+        """
+        part = type(self)(self._file, self.path, size)
+        part.is_growing = True
+        return part
+
     def read_at(self, offset: int, size: int) -> bytes:
         """`size` bytes from `offset` on; fewer only at the end of the file. Raises SourceError."""
+        if self.is_growing:
+            size = max(0, min(size, self.size - offset))
         try:
             self._file.seek(offset)
             piece = self._file.read(size)
@@ -74,6 +89,8 @@ class Source:
     def read_into(self, offset: int, memory: memoryview) -> int:
         """Fill some memory with the bytes from `offset` on; gives how many, fewer only at the end of the file. Raises SourceError."""
         done = 0
+        if self.is_growing:
+            memory = memory[: max(0, self.size - offset)]
         try:
             self._file.seek(offset)
             while done < len(memory) and (more := self._file.readinto(memory[done:])):
@@ -92,6 +109,13 @@ class Source:
                 before_piece()
             digest.update(self.read_at(offset, min(_HASH_PIECE, self.size - offset)))
         return digest.hexdigest()
+
+    def changed_ns(self) -> int:
+        """When the file was written last, as its system says; ns. Raises SourceError."""
+        try:
+            return os.fstat(self._file.fileno()).st_mtime_ns
+        except (OSError, ValueError) as error:
+            raise SourceError(f"{self.name}: the file cannot be looked at: {_reason(error)}.") from error
 
     def close(self) -> None:
         """Give the file back; reading afterwards is an error."""

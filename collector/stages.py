@@ -21,11 +21,12 @@ from collector.model.rows import Rows, rows_of
 from collector.model.socket_sums import socket_sums
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
-from collector.model.trace_row import end_of_trace, trace_row
+from collector.model.trace_row import end_of_trace, live_key, trace_row
 from collector.naming import Naming, find_names, write_names
 from collector.problems import STORED_IN_PART, Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
 from collector.raw import Reader
-from collector.store.catalog import Catalog, FindingCopy, ProblemCopy, now_utc
+from collector.store.catalog import Catalog, now_utc
+from collector.store.copies import FindingCopy, ProblemCopy
 from collector.store.writer import TraceWriter
 from collector.symbols import Symbols
 
@@ -94,8 +95,12 @@ class Import:
         should_cancel: Callable[[], bool],
         symbols: Symbols | None,
         limits: Limits,
+        *,
+        state: str = "complete",
     ) -> None:
+        """`state` is what the trace is once its file is in place: complete, or live or interrupted for one that was followed."""
         self.reader, self.writer, self.catalog, self.key = reader, writer, catalog, key
+        self.state = state
         self.on_progress, self.should_cancel, self.symbols, self.limits = on_progress, should_cancel, symbols, limits
         header, clock, losses = reader.header, reader.header.clock, reader.losses
         self.clock = clock
@@ -130,14 +135,18 @@ class Import:
             end_ns=self.end_ns(),
             collected_utc=self.collected_utc,
             collector_version=program_version(),
+            state=self.state,
         )
         self.writer.write(trace.rows())
         self.writer.finish()
         counts = self.writer.counts | {"records": self.records}
         copies = [FindingCopy(f.kind, f.severity, f.count, f.title, f.link) for f in found]
         kept = ("name", "start_utc", "end_ns", "events_lost", "buffers_lost", "collected_utc", "collector_version")
-        entry = {column: getattr(trace, column) for column in kept} | {"bytes_done": None, "bytes_total": None}
-        self.catalog.complete(self.key, entry | self.totals(), [_copy(p) for p in problems], copies)
+        entry: dict[str, object] = {column: getattr(trace, column) for column in kept}
+        entry |= {"bytes_done": None, "bytes_total": None, "size_bytes": self.reader.bytes_total}
+        if self.state == "complete":
+            entry["live_key"] = live_key(self.reader.header) + self.limits.suffix
+        self.catalog.complete(self.key, entry | self.totals(), [_copy(p) for p in problems], copies, state=self.state)
         return ImportReport(self.key, name, counts, problems, copies, time.monotonic() - started, naming)
 
     def read(self) -> None:

@@ -81,6 +81,8 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.record.": ("collector.events.", "collector.schema"),
     "collector.stages": ("collector.",),
     "collector.pipeline": ("collector.",),
+    "collector.follow": ("collector.",),
+    "collector.watch": ("collector.source", "collector.readers."),
     "collector.verbs.": ("collector.",),
     "collector.cli": ("collector.",),
     "app.settings": ("app.proxy",),

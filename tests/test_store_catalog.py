@@ -9,7 +9,8 @@ import pytest
 
 from collector.errors import StoreError, StoreLocked
 from collector.store import locks
-from collector.store.catalog import Catalog, FindingCopy, ProblemCopy
+from collector.store.catalog import Catalog
+from collector.store.copies import FindingCopy, ProblemCopy
 from collector.store.engine import TraceFolder
 from tests.build.database import BUILT_KEY, built_database
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 from app.page import ProblemLine
 from collector.store.tables import CATALOG
 
-__all__ = ["EntryRow", "entries", "entry", "problems"]
+__all__ = ["EntryRow", "became", "entries", "entry", "problems"]
 
 _entry = CATALOG.tables["trace_entry"]
 _problem = CATALOG.tables["catalog_problem"]
@@ -69,6 +69,11 @@ def entry(db: Connection, key: str) -> EntryRow | None:
     """One trace of the list."""
     found = db.execute(_ENTRIES.where(_entry.c.key == key)).first()
     return EntryRow(**found._mapping) if found else None
+
+
+def became(db: Connection, live_key: str) -> list[EntryRow]:
+    """The traces that a trace shown under this key while its session recorded has become."""
+    return [EntryRow(**row._mapping) for row in db.execute(_ENTRIES.where(_entry.c.live_key == live_key).order_by(_entry.c.key))]
 
 
 def problems(db: Connection, key: str) -> list[ProblemLine]:

@@ -8,6 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from app.errors import BadRequest, StillCollecting
 from app.format import bytes_text
+from app.living import living_entry
 from app.page import Crumb, Page, ProblemLine
 from app.queries import catalog
 from app.render import render
@@ -46,7 +47,8 @@ def _answer(request: Request, error: Exception) -> Response:
         return PlainTextResponse(f"{trouble}\n", 503, {"Retry-After": str(RELOAD_SECONDS)})
     if entry is None:  # deleted in the meantime
         return PlainTextResponse(f"Trace {error.key} is no longer in this database.\n", 404)
-    running = entry.state == "collecting"
+    entry = living_entry(folder, entry)
+    running = entry.state in ("collecting", "live")
     uploads: Uploads | None = request.app.state.uploads
     job = uploads.job_of_trace(error.key) if running and uploads is not None else None
     if running and entry.bytes_total:

@@ -7,10 +7,12 @@ from starlette.responses import HTMLResponse, Response
 
 from app.deps import Catalog
 from app.format import plural
+from app.living import living_entry
 from app.page import Page
 from app.queries import catalog
 from app.render import render
 from app.views.uploads import UploadPart, upload_part
+from collector.store.engine import TraceFolder
 
 __all__ = ["TracesPage", "router"]
 
@@ -28,7 +30,8 @@ class TracesPage(Page):
 @router.get("/", name="traces", summary="Traces", response_class=HTMLResponse)
 def traces(request: Request, db: Catalog) -> Response:
     """The traces of this database with their state, problems and findings."""
-    rows = catalog.entries(db) if db is not None else []
+    folder: TraceFolder = request.app.state.folder
+    rows = [living_entry(folder, row) for row in (catalog.entries(db) if db is not None else [])]
     sentence = f"{plural(len(rows), 'trace')} in this database, the one collected last first." if rows else "No trace was collected yet."
     part = upload_part(request, {row.key for row in rows})
     return render(request, "traces.html", TracesPage(title="Traces", sentence=sentence, traces=tuple(rows), upload=part))

@@ -2,12 +2,16 @@
 
 import json
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 
 from collector.clock import filetime_to_datetime
 from collector.model.rows import Rows, rows_of
 from collector.raw import TraceHeader
 
-__all__ = ["TraceRow", "end_of_trace", "trace_row"]
+__all__ = ["LIVE_PREFIX", "TraceRow", "end_of_trace", "live_key", "trace_row"]
+
+LIVE_PREFIX = "live-"
+_LIVE_DIGITS = 12
 
 _LATEST_END_NS = 7 * 86_400 * 10**9
 """A header may put the end of the session this long behind its last record; later is a damaged header."""
@@ -40,17 +44,38 @@ class TraceRow:
         return {"trace": rows_of("trace", {"n": [1], **{name: [value] for name, value in asdict(self).items()}}, count=1)}
 
 
+def live_key(header: TraceHeader) -> str:
+    """The key of a trace while its session records: made of what the header says of the session from its beginning to its end.
+
+    So it is the same on every machine that follows the file, and whoever has the finished file can tell it.
+    """
+    told = (
+        header.session_name, header.file_name, header.clock.start_filetime, header.boot_filetime, header.perf_freq, header.processors,
+        header.os_version, header.pointer_size, header.buffer_size,
+    )  # fmt: skip
+    return LIVE_PREFIX + sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:_LIVE_DIGITS]
+
+
 def trace_row(
-    header: TraceHeader, *, key: str, name: str, records: int, end_ns: int, collected_utc: str, collector_version: str
+    header: TraceHeader,
+    *,
+    key: str,
+    name: str,
+    records: int,
+    end_ns: int,
+    collected_utc: str,
+    collector_version: str,
+    state: str = "complete",
 ) -> TraceRow:
-    """What is known about a whole trace; `end_ns` is what `end_of_trace` gives."""
+    """What is known about a trace; `end_ns` is what `end_of_trace` gives, `state` is complete, live or interrupted."""
     clock = header.clock
     start = clock.start_utc()
-    shape = {field: value for field, value in asdict(header).items() if field != "clock"} | {"start_filetime": clock.start_filetime}
+    shape = {field: value for field, value in asdict(header).items() if field != "clock"}
+    shape |= {"start_filetime": clock.start_filetime, "live_key": live_key(header)}
     return TraceRow(
         key=key,
         name=name,
-        state="complete",
+        state=state,
         start_utc=start.isoformat().replace("+00:00", "Z") if start else None,
         end_ns=end_ns,
         clock=str(clock.kind),

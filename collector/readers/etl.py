@@ -77,7 +77,7 @@ class EtlReader:
         _check_index(source, self._index)
         clock = clock_of(logfile, self._log)
         zero, low, high = time_limits(self._index, logfile.first_ticks, clock.ticks_per_second)
-        self.header = trace_header(logfile, moved(clock, logfile, zero), self._log)
+        self.header = trace_header(logfile, moved(clock, logfile, zero), self._log, is_growing=source.is_growing)
         self._order = order_buffers(self._index, low=low, high=high, fallback=zero)
         self._signs = LossSigns(
             self._index,

@@ -14,6 +14,7 @@ from collector.readers.problems import (
     CPU_SPEED,
     HEADER_FIELD,
     INVALID_HEADER_TIME,
+    STILL_RECORDED,
     TIMER_RESOLUTION,
     UNFINISHED_SESSION,
     ProblemLog,
@@ -127,12 +128,14 @@ def parse_log_file_header(record: bytes, *, name: str, offset: int) -> LogFileHe
     )
 
 
-def trace_header(header: LogFileHeader, clock: Clock, log: ProblemLog) -> TraceHeader:
-    """Judge the fields and say what is wrong with them; `clock` is that of `clock_of`."""
+def trace_header(header: LogFileHeader, clock: Clock, log: ProblemLog, *, is_growing: bool = False) -> TraceHeader:
+    """Judge the fields and say what is wrong with them; `clock` is that of `clock_of`. The counts of a growing file are not final."""
+    if is_growing:
+        header = replace(header, end_filetime=0, buffers_written=0)
     is_merged = header.session_name == "Relogger" or bool(header.log_file_mode & _MODE_RELOG)
     is_closed = header.buffers_written != 0 or header.end_filetime != 0
     if not is_closed:
-        log.add(UNFINISHED_SESSION)
+        log.add(STILL_RECORDED if is_growing else UNFINISHED_SESSION)
     _check_times(header, clock, log, is_closed=is_closed)
     if header.timer_resolution == 0:
         log.add(TIMER_RESOLUTION, found=header.timer_resolution)

@@ -19,6 +19,7 @@ __all__ = [
     "LOST_EVENTS",
     "SEQUENCE_FAULT",
     "SEQUENCE_GAP",
+    "STILL_RECORDED",
     "TIMER_RESOLUTION",
     "TOO_MANY_FORMS",
     "TOO_MANY_PROVIDERS",
@@ -94,6 +95,13 @@ UNFINISHED_SESSION = ProblemKind(
     "The session was not closed: the file header gives neither its end nor its number of buffers.",
     effect="The last records of each processor, those not yet flushed, are missing; lost events were not counted.",
     advice="Stop the session (logman stop NAME -ets) before copying its file.",
+)
+STILL_RECORDED = ProblemKind(
+    "still_recorded",
+    Severity.LIMIT,
+    "The session was still recording when this was read.",
+    effect="What is open at the end goes on; the last records of each processor are not in the file yet, and lost events not counted.",
+    advice="Wait until the session has ended: this trace is then replaced by the whole one.",
 )
 BUFFERS_MISSING = ProblemKind(
     "buffers_missing",
@@ -204,6 +212,7 @@ CONTAINER_PROBLEMS = (
     DECOMPRESSION_FAILED,
     TRUNCATED_FILE,
     UNFINISHED_SESSION,
+    STILL_RECORDED,
     WRAPPED_FILE,
     BUFFERS_MISSING,
     BUFFERS_WRITTEN_DIFFERS,

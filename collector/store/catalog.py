@@ -1,7 +1,8 @@
 """What spans the traces of a folder: which there are, what state each is in, and copies of their problems and findings.
 
 A trace's entry says `collecting` while a living collector builds it. When that collector died, the entry returns to `complete` if an
-older file of the trace is still in place, else it becomes `interrupted`.
+older file of the trace is still in place, else it becomes `interrupted`. It says `live` while a collector follows a session that records;
+when that one died, what it has stored up to then stays, as `interrupted`.
 """
 
 import contextlib
@@ -11,33 +12,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, select, update
 from sqlalchemy.schema import CreateTable
 
 from collector.errors import StoreError, StoreReadOnly
 from collector.store import dialects, locks
+from collector.store.copies import FindingCopy, ProblemCopy, read_back
 from collector.store.copying import notes_in
 from collector.store.engine import TraceFolder, check_version, stored_version
 from collector.store.migrate import upgrade_catalog
-from collector.store.tables import (
-    CATALOG,
-    CATALOG_VERSION,
-    allocation,
-    catalog_finding,
-    catalog_problem,
-    finding,
-    note,
-    operation,
-    problem,
-    process,
-    socket,
-    trace,
-    trace_entry,
-)
+from collector.store.tables import CATALOG, CATALOG_VERSION, catalog_finding, catalog_problem, note, trace_entry
 from collector.store.views import create_catalog_views
 from collector.store.writer import stamp
 
-__all__ = ["Catalog", "Entry", "FindingCopy", "ProblemCopy", "now_utc"]
+__all__ = ["Catalog", "Entry", "now_utc"]
+
+FOLLOWED_IN_PART = "Following ended before the session did: what came later is not here. Collect the file when the session has ended."
+_UNFINISHED = ("collecting", "live")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +53,11 @@ class Entry:
     bytes_done: int | None
     bytes_total: int | None
     message: str | None
+    live_key: str | None
     collector_pid: int | None
     collected_utc: str
     finished_utc: str | None
     collector_version: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemCopy:
-    """A problem as the catalog keeps it, in the columns' order."""
-
-    kind: str
-    severity: str
-    count: int
-    first_ns: int | None
-    last_ns: int | None
-    place: str | None
-    text: str
-    effect: str | None
-    advice: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class FindingCopy:
-    """A finding as the catalog keeps it."""
-
-    kind: str
-    severity: str
-    count: int
-    title: str
-    link: str | None
 
 
 class Catalog:
@@ -134,11 +100,11 @@ class Catalog:
 
     # ------------------------------------------------------------------------------------------------ collecting
 
-    def begin(self, key: str, *, name: str, path: str, size_bytes: int, version: str) -> None:
-        """Say that this process collects the trace now. What an earlier collection found stays until `complete`."""
+    def begin(self, key: str, *, name: str, path: str, size_bytes: int, version: str, state: str = "collecting") -> None:
+        """Say that this process collects the trace now, or follows it. What an earlier collection found stays until `complete`."""
         values = {
             "name": name,
-            "state": "collecting",
+            "state": state,
             "path": path,
             "size_bytes": size_bytes,
             "bytes_done": 0,
@@ -163,10 +129,22 @@ class Catalog:
         with self.engine.begin() as connection:
             connection.execute(update(trace_entry).where(trace_entry.c.key == key).values(values))
 
-    def complete(self, key: str, values: dict[str, object], problems: Sequence[ProblemCopy], findings: Sequence[FindingCopy]) -> None:
-        """The trace's file is in place: replace what the entry says, with copies of its problems and findings."""
+    def complete(
+        self,
+        key: str,
+        values: dict[str, object],
+        problems: Sequence[ProblemCopy],
+        findings: Sequence[FindingCopy],
+        *,
+        state: str = "complete",
+    ) -> None:
+        """The trace's file is in place: replace what the entry says, with copies of its problems and findings.
+
+        `state` is `live` while more is to come, `interrupted` where more will not.
+        """
         with self.engine.begin() as connection:
-            done: dict[str, object] = {"state": "complete", "message": None, "collector_pid": None, "finished_utc": now_utc()}
+            done: dict[str, object] = {"state": state, "message": FOLLOWED_IN_PART if state == "interrupted" else None}
+            done |= {"collector_pid": os.getpid() if state == "live" else None, "finished_utc": None if state == "live" else now_utc()}
             connection.execute(update(trace_entry).where(trace_entry.c.key == key).values(values | done))
             _copy_problems(connection, key, problems)
             connection.execute(delete(catalog_finding).where(catalog_finding.c.key == key))
@@ -194,7 +172,7 @@ class Catalog:
         with self.engine.connect() as connection:
             states = {row.key: row.state for row in connection.execute(select(trace_entry.c.key, trace_entry.c.state))}
         settled = 0
-        for key in sorted({key for key, state in states.items() if state == "collecting"} | (set(self.folder.trace_keys()) - set(states))):
+        for key in sorted({key for key, state in states.items() if state in _UNFINISHED} | (set(self.folder.trace_keys()) - set(states))):
             if self.folder.is_being_collected(key):
                 continue
             settled += 1
@@ -206,20 +184,39 @@ class Catalog:
             locks.clear(lock)
         return settled
 
+    def abandon(self, live: str, message: str) -> None:
+        """This process follows a trace no longer; what was stored of it stays."""
+        with self.engine.begin() as connection:
+            _give_up(connection, live, message, has_trace=False)
+
+    def close_live(self, live: str, key: str | None) -> None:
+        """Forget a trace that was followed, and delete its file; notes on it go to the trace that it became, where it became one.
+
+        Whoever asks holds its lock. Raises StoreError when the file cannot be deleted.
+        """
+        with self.engine.begin() as connection:
+            if key is not None:
+                connection.execute(update(note).where(note.c.key == live).values(key=key))
+            connection.execute(delete(trace_entry).where(trace_entry.c.key == live))
+        self._unlink(live)
+
     def _adopt(self, key: str) -> bool:
         """Enter a finished trace file by what it says of itself; returns whether there is one that this program can read."""
         try:
             with self.folder.trace(key).connect() as connection:
-                entry, problems, findings = _read_back(connection)
+                entry, problems, findings = read_back(connection)
                 notes = notes_in(connection)
         except StoreError:
             return False
+        state = "interrupted" if entry.pop("state") != "complete" else "complete"
+        if entry.get("live_key"):
+            entry["live_key"] = f"{entry['live_key']}{''.join(key.partition('-')[1:])}"  # a part of a trace has a suffix
         with self.engine.begin() as connection:
             if not connection.execute(select(trace_entry.c.key).where(trace_entry.c.key == key)).first():
-                connection.execute(insert(trace_entry).values(key=key, **entry, state="complete"))
+                connection.execute(insert(trace_entry).values(key=key, **entry, state=state))
             if notes and not connection.execute(select(note.c.n).where(note.c.key == key)).first():
                 connection.execute(insert(note), notes)
-        self.complete(key, entry, problems, findings)
+        self.complete(key, entry, problems, findings, state=state)
         return True
 
     # ------------------------------------------------------------------------------------------------ reading, removing
@@ -251,32 +248,16 @@ class Catalog:
         Raises StoreLocked while it is being collected, StoreError when the file cannot be deleted.
         """
         with locks.held(self.folder.lock_path(key), f"Trace {key} is being collected. Stop that first."):
-            for path in (self.folder.trace_path(key), self.folder.part_path(key)):
-                try:
-                    path.unlink(missing_ok=True)
-                except OSError as error:
-                    raise StoreError(
-                        f"{path}: this file cannot be deleted ({error.strerror}). Close programs that have it open."
-                    ) from error
+            self._unlink(key)
             with self.engine.begin() as connection:
                 connection.execute(delete(trace_entry).where(trace_entry.c.key == key))
 
-
-def _read_back(connection: Connection) -> tuple[dict[str, object], list[ProblemCopy], list[FindingCopy]]:
-    """What the catalog keeps of a trace, from the trace's own file."""
-    kept = (trace.c.name, trace.c.start_utc, trace.c.end_ns, trace.c.records, trace.c.events_lost, trace.c.buffers_lost)
-    row = connection.execute(select(*kept, trace.c.collected_utc, trace.c.collector_version).where(trace.c.trace_id == 1)).first()
-    if row is None:
-        raise StoreError("This file holds no trace.")
-    entry: dict[str, object] = dict(row._mapping)
-    for column, table in (("processes", process), ("sockets", socket), ("operations", operation), ("allocations", allocation)):
-        entry[column] = connection.execute(select(func.count()).select_from(table)).scalar_one()
-    p, f = problem.c, finding.c
-    problems = connection.execute(
-        select(p.kind, p.severity, p.count, p.first_ns, p.last_ns, p.place, p.text, p.effect, p.advice).order_by(p.n)
-    )
-    findings = connection.execute(select(f.kind, f.severity, f.count, f.title, f.link).order_by(f.n))
-    return entry, [ProblemCopy(*found) for found in problems], [FindingCopy(*found) for found in findings]
+    def _unlink(self, key: str) -> None:
+        for path in (self.folder.trace_path(key), self.folder.part_path(key)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StoreError(f"{path}: this file cannot be deleted ({error.strerror}). Close programs that have it open.") from error
 
 
 def now_utc() -> str:

@@ -109,6 +109,7 @@ trace_entry = Table(
     _number("bytes_done", "input bytes read so far, while collecting"),
     _number("bytes_total"),
     _text("message", "why it was interrupted"),
+    _text("live_key", "key under which it is shown while its session records"),
     _number("collector_pid", "process that is collecting it"),
     _text("collected_utc", "when collecting began, ISO 8601", required=True),
     _text("finished_utc"),

@@ -11,13 +11,14 @@ from collector.errors import AlreadyCollected, CollectCancelled, Severity, Store
 from collector.limits import KINDS, Limits, Who, parse_moment, parse_who
 from collector.plain import plain_line, say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
 
 if TYPE_CHECKING:
     from collector.pipeline import ImportReport, Progress
     from collector.store.engine import TraceFolder
     from collector.symbols import Symbols
 
-__all__ = ["add", "collect_file", "run", "summary"]
+__all__ = ["add", "collect_file", "run", "summary", "tell"]
 
 _OF_ONE_FILE = (AlreadyCollected, StoreLocked)
 """Errors of the database after which other files can still be collected."""
@@ -26,6 +27,10 @@ EXAMPLE = r"""example:
   sockscope collect C:\traces\loopback.etl
       reads the trace, stores its sockets, operations and heap blocks, and prints its key;
       `sockscope serve` then shows it at /t/KEY
+  sockscope collect --follow C:\traces\running.etl
+      shows a trace while its session still records it
+  sockscope collect --watch C:\traces
+      collects each trace that is put into this folder
 
 exit status: 0 complete; 3 stored, but with loss or damage; 1 not stored, of several files at least one; 2 wrong usage"""
 
@@ -33,7 +38,7 @@ exit status: 0 complete; 3 stored, but with loss or damage; 1 not stored, of sev
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "collect", "decode trace files into the database", EXAMPLE)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="an .etl file")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="an .etl file")
     parser.add_argument("--name", help="show the trace under this name instead of the file's (one file only)")
     parser.add_argument("--keep", action="store_true", help="refuse a file that is collected already, instead of replacing its trace")
     parser.add_argument(
@@ -56,12 +61,16 @@ def add(verbs: Verbs) -> None:
     )
     parts.add_argument("--to", dest="to_ns", type=_moment, metavar="TIME", help="what begins then or earlier")
     parts.add_argument("--only", action="append", default=[], choices=KINDS, help="sockets or heap; processes and stacks always")
+    add_growing(parser)
     add_database(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     """Collect each file; the exit status says whether all were stored, and with several a line names what became of each."""
+    if wrong := wrong_usage(args):
+        say(f"sockscope collect: {wrong}", file=sys.stderr)
+        return 2
     if args.name and len(args.files) > 1:
         say("sockscope collect: --name fits one file only.", file=sys.stderr)
         return 2
@@ -75,6 +84,10 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
             from collector.symbols import Symbols
 
             symbols = stack.enter_context(Symbols(args.symbols))
+        if args.follow:
+            return follow_file(args, folder_of(args), should_cancel, symbols, limits)
+        if args.watch is not None:
+            return watch_folder(args, folder_of(args), should_cancel, symbols, limits)
         return _collect_all(args, should_cancel, symbols, limits)
 
 
@@ -132,13 +145,18 @@ def collect_file(
             bar.update(progress.bytes_done - bar.n)
 
         report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols, limits=limits)
+    tell(report)
+    return report
+
+
+def tell(report: "ImportReport") -> None:
+    """Say on stderr what limits a stored trace, and what symbol files gave."""
     for problem in report.problems:
         if problem.severity != Severity.NOTE:
             say(f"{report.name}: {problem.severity.replace('_', ' ')}: {problem.text}", file=sys.stderr)
     if report.naming is not None:
         for line in (*report.naming.lines, report.naming.summary()):
             say(f"{report.name}: symbols: {line}", file=sys.stderr)
-    return report
 
 
 def _who(text: str) -> Who:

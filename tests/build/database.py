@@ -8,7 +8,8 @@ from sqlalchemy import Boolean, Integer, LargeBinary, Table, Text
 from collector.model.rows import Row
 from collector.model.socket_sums import socket_sums
 from collector.model.tallies import Tallies
-from collector.store.catalog import Catalog, FindingCopy, ProblemCopy
+from collector.store.catalog import Catalog
+from collector.store.copies import FindingCopy, ProblemCopy
 from collector.store.engine import TraceFolder
 from collector.store.tables import ROW_COLUMNS, TRACE
 from collector.store.writer import TraceWriter

@@ -1,0 +1,140 @@
+"""The parts of `sockscope collect` that wait: --follow for a file that is still written, --watch for a folder that gets files."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from collector.errors import StoreError, StoreLocked, TraceError
+from collector.limits import parse_moment
+from collector.plain import say
+
+if TYPE_CHECKING:
+    from collector.limits import Limits
+    from collector.stages import ImportReport
+    from collector.store.engine import TraceFolder
+    from collector.symbols import Symbols
+
+__all__ = ["add_growing", "follow_file", "watch_folder", "wrong_usage"]
+
+_NS = 1_000_000_000
+
+
+def add_growing(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    waiting = parser.add_argument_group(
+        "wait for what is still to come", "Ctrl+C ends it; what was stored so far stays. With --follow the trace is shown while it grows."
+    )
+    waiting.add_argument(
+        "--follow", action="store_true", help="FILE is still being written: collect it again and again until its session has ended"
+    )
+    waiting.add_argument("--for", dest="for_seconds", type=_seconds, metavar="TIME", help="follow no longer than this: 90s, 10min")
+    waiting.add_argument(
+        "--idle", dest="idle_seconds", type=_seconds, metavar="TIME", help="follow until the file has not grown for so long"
+    )
+    waiting.add_argument("--watch", metavar="DIR", help="collect each .etl file that is put into this folder, once it has come to rest")
+    waiting.add_argument(
+        "--settle", dest="settle_seconds", type=_seconds, metavar="TIME", help="how long a file must not have changed (default: 3s)"
+    )
+
+
+def wrong_usage(args: argparse.Namespace) -> str:
+    """What is wrong with how the options go together; empty where nothing is."""
+    if args.watch is not None and (args.files or args.follow):
+        return "--watch takes a folder and nothing else: leave the files and --follow out."
+    if args.watch is not None and args.name:
+        return "--name fits one file only, and --watch takes many."
+    if args.watch is None and not args.files:
+        return "name an .etl file, or a folder with --watch."
+    if args.follow and len(args.files) > 1:
+        return "--follow takes one file."
+    if args.follow and args.keep:
+        return "--keep does not go with --follow: which trace a file becomes is known only when its session has ended."
+    if not args.follow and (args.for_seconds is not None or args.idle_seconds is not None):
+        return "--for and --idle go with --follow."
+    if args.watch is None and args.settle_seconds is not None:
+        return "--settle goes with --watch."
+    return ""
+
+
+def follow_file(
+    args: argparse.Namespace, folder: "TraceFolder", should_stop: Callable[[], bool], symbols: "Symbols | None", limits: "Limits"
+) -> int:
+    """Follow one file, and say where it can be seen. Raises TraceError."""
+    from collector.follow import follow
+    from collector.verbs.collect import summary, tell
+
+    shown: list[str] = []
+
+    def show(report: "ImportReport") -> None:
+        if not shown:
+            say(f"{report.name}: followed as {report.key}; sockscope serve shows it at /t/{report.key}", file=sys.stderr, flush=True)
+        shown.append(report.key)
+
+    ended = follow(
+        args.files[0],
+        folder,
+        should_stop,
+        name=args.name,
+        symbols=symbols,
+        limits=limits,
+        for_seconds=args.for_seconds,
+        idle_seconds=args.idle_seconds,
+        on_stored=show,
+        on_trouble=lambda sentence: say(sentence, file=sys.stderr),
+    )
+    report = ended.report
+    tell(report)
+    if not ended.is_whole:
+        say(f"{report.name}: the session has not ended; what it had written until now is stored.", file=sys.stderr)
+    say(summary(report), flush=True)
+    return 3 if report.is_limited else 0
+
+
+def watch_folder(
+    args: argparse.Namespace, folder: "TraceFolder", should_stop: Callable[[], bool], symbols: "Symbols | None", limits: "Limits"
+) -> int:
+    """Collect what is put into a folder until it is told to stop. Raises TraceError where nothing more can be stored."""
+    from collector.pipeline import trace_key
+    from collector.source import Source
+    from collector.verbs.collect import collect_file, summary
+    from collector.watch import SETTLE_SECONDS, settled_files
+
+    place = Path(args.watch)
+    counts = {"stored": 0, "stored with loss or damage": 0, "there already": 0, "not stored": 0}
+    settle = args.settle_seconds if args.settle_seconds is not None else SETTLE_SECONDS
+    files = settled_files(place, should_stop, settle_seconds=settle, on_trouble=lambda sentence: say(sentence, file=sys.stderr))
+    say(f"Watching {place} for .etl files (Ctrl+C stops it)", file=sys.stderr, flush=True)
+    for path in files:
+        try:
+            with Source.open(path) as source:
+                is_there = folder.has_trace(trace_key(source, should_stop) + limits.suffix)
+            if is_there:
+                counts["there already"] += 1
+                continue
+            report = collect_file(str(path), folder, should_stop, symbols=symbols, limits=limits)
+        except TraceError as error:
+            if should_stop():
+                break
+            counts["not stored"] += 1
+            say(str(error), file=sys.stderr, flush=True)
+            if isinstance(error, StoreError) and not isinstance(error, StoreLocked):
+                break  # the folder is the same for the files to come
+            continue
+        counts["stored with loss or damage" if report.is_limited else "stored"] += 1
+        say(summary(report), flush=True)
+    say("; ".join(f"{count:,} {words}" for words, count in counts.items() if count) or "No file was put there.", file=sys.stderr)
+    if counts["not stored"]:
+        return 1
+    return 3 if counts["stored with loss or damage"] else 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        ns = parse_moment(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if ns < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is before now.")
+    return ns / _NS
