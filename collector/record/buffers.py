@@ -1,12 +1,14 @@
 """How much memory a session's buffers take, what sizes are allowed, and what to enlarge when events are lost."""
 
+import re
 from dataclasses import dataclass
 
-__all__ = ["HEAP_BUFFERS", "KERNEL_BUFFERS", "WINSOCK_BUFFERS", "Buffers"]
+__all__ = ["HEAP_BUFFERS", "KERNEL_BUFFERS", "WINSOCK_BUFFERS", "Buffers", "parse_buffers"]
 
 LEAST_KB, MOST_KB = 4, 16_384
 MOST_BUFFERS = 65_536
 _MUCH_MB = 1_024
+_SPEC = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?(?:x(\d{1,6}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class Buffers:
         return f"{numbers} buffers of {self.kb:,} KB ({memory} MB of memory that cannot be paged out)"
 
     @property
+    def spec(self) -> str:
+        """`64-256x1024`, as an option takes it."""
+        return f"{self.least}x{self.kb}" if self.least == self.most else f"{self.least}-{self.most}x{self.kb}"
+
+    @property
     def advice(self) -> str:
         """What stands against these sizes; empty when nothing does."""
         if self.most_mb > _MUCH_MB:
@@ -59,3 +66,15 @@ KERNEL_BUFFERS = Buffers(256, 32, 128)
 WINSOCK_BUFFERS = Buffers(1024, 64, 256)
 HEAP_BUFFERS = Buffers(1024, 128, 128)
 """A heap session writes in bursts: all its buffers are there from the start."""
+
+
+def parse_buffers(text: str, otherwise: Buffers) -> Buffers:
+    """`64-256x1024`: least and most number, then the KB of each; `128` and `128x512` are as many at most as at least.
+
+    `otherwise` gives the KB where none are named. Raises ValueError with what is allowed.
+    """
+    found = _SPEC.fullmatch(text.strip().lower())
+    if found is None:
+        raise ValueError(f"{text!r} are no buffers: write LEAST-MOSTxKB, such as 64-256x1024, or 128x1024 for a fixed number")
+    least, most, kb = found.groups()
+    return Buffers(int(kb or otherwise.kb), int(least), int(most or least))

@@ -1,7 +1,7 @@
 """The system's functions: which library has them, what they take, and how they are loaded.
 
 Declared once with the types of the Windows headers. The prototypes that the tests compile against those headers and the ctypes
-prototypes that Python calls are both made from this table. KernelTraceControl.dll has no header in the SDK: its two functions follow
+prototypes that Python calls are both made from this table. KernelTraceControl.dll has no header in the SDK: its functions follow
 the documentation of the Windows Performance Toolkit.
 """
 
@@ -158,6 +158,12 @@ FUNCTIONS = {
                 "PSTACK_TRACING_EVENT_ID stack_ids",
                 "ULONG stack_id_count",
             ),
+        ),
+        Function(
+            "KernelTraceControl",
+            "CreateMergedTraceFile",
+            "ULONG",
+            ("LPCWSTR merged", "LPCWSTR * files", "ULONG file_count", "DWORD extended_data_flags"),
         ),
     )
 }

@@ -24,6 +24,7 @@ __all__ = [
     "Keyword",
     "Level",
     "LogMode",
+    "Merge",
     "Misc",
     "ReadMode",
 ]
@@ -93,6 +94,15 @@ class ReadMode(IntFlag):
     PROCESS_TRACE_MODE_EVENT_RECORD = 0x10000000
 
 
+class Merge(IntFlag):
+    """What CreateMergedTraceFile adds to a merged file, from the documentation of the Windows Performance Toolkit."""
+
+    EVENT_TRACE_MERGE_EXTENDED_DATA_NONE = 0x00000000
+    EVENT_TRACE_MERGE_EXTENDED_DATA_IMAGEID = 0x00000001
+    EVENT_TRACE_MERGE_EXTENDED_DATA_BUILDINFO = 0x00000002
+    EVENT_TRACE_MERGE_EXTENDED_DATA_VOLUME_MAPPING = 0x00000004
+
+
 class Misc(IntEnum):
     """What stands alone."""
 
@@ -137,6 +147,7 @@ class Code(IntEnum):
     ERROR_INVALID_PARAMETER = 87
     ERROR_DISK_FULL = 112
     ERROR_MOD_NOT_FOUND = 126
+    ERROR_INSUFFICIENT_BUFFER = 122
     ERROR_PROC_NOT_FOUND = 127
     ERROR_BAD_PATHNAME = 161
     ERROR_ALREADY_EXISTS = 183

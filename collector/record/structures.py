@@ -13,6 +13,7 @@ from uuid import UUID
 
 __all__ = [
     "BUFFER_CALLBACK",
+    "CONSOLE_HANDLER",
     "ENABLE_TRACE_PARAMETERS",
     "EVENT_DESCRIPTOR",
     "EVENT_FILTER_DESCRIPTOR",
@@ -351,6 +352,7 @@ class TOKEN_ELEVATION(ctypes.Structure):
 
 
 EVENT_RECORD_CALLBACK = callback_type(None, POINTER(EVENT_RECORD))
+CONSOLE_HANDLER = callback_type(c_int32, c_uint32)
 BUFFER_CALLBACK = callback_type(c_uint32, POINTER(EVENT_TRACE_LOGFILEW))
 """Returns 0 to end ProcessTrace."""
 

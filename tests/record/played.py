@@ -120,6 +120,10 @@ class Played:
         """Every session ends by itself when it was asked so many times."""
         self._library.play_session_ends_after(queries)
 
+    def file(self, suffix: str, path: Path) -> None:
+        """What a session writes whose file's name ends so."""
+        self._library.play_file(suffix.encode(), str(path).encode())
+
     def console(self, event: int) -> int:
         """What the console handler answers to an event; -1 where there is none."""
         return int(self._library.play_console(event))

@@ -47,6 +47,10 @@ static u64 next_start_handle = ~(u64)1; /* unless set: handles are counted */
 static u32 runs_for = 3, exit_code = 0, new_pid = 4242, is_elevated = 1, open_handles, is_suspended, is_terminated, ends_after;
 static u32 living[64], living_count;
 static int (*console_handler)(u32);
+static char records_path[1024];
+static u8 opened[448], logfile_header[280];
+static struct { char suffix[32], path[1024]; } files[8];
+static u32 file_count;
 
 static u32 get32(const void *at) { u32 v; memcpy(&v, at, 4); return v; }
 static u64 get64(const void *at) { u64 v; memcpy(&v, at, 8); return v; }
@@ -104,6 +108,9 @@ void play_reset(const char *world_path, const char *log_path) {
   next_start_handle = ~(u64)1;
   runs_for = 3, exit_code = 0, new_pid = 4242, is_elevated = 1, open_handles = 0, is_suspended = 0, is_terminated = 0, ends_after = 0;
   living_count = 0;
+  file_count = 0;
+  records_path[0] = 0;
+  memset(logfile_header, 0, sizeof logfile_header);
   console_handler = NULL;
   last_error = 0;
 }
@@ -129,6 +136,16 @@ void play_process(u32 pid, u32 waits, u32 code) { new_pid = pid, runs_for = wait
 void play_living(u32 pid) { living[living_count++] = pid; }
 void play_elevated(u32 value) { is_elevated = value; }
 void play_session_ends_after(u32 queries) { ends_after = queries; }
+void play_file(const char *suffix, const char *path) {
+  strncpy(files[file_count].suffix, suffix, 31);
+  strncpy(files[file_count++].path, path, 1023);
+}
+/* What ProcessTrace delivers: for each record its EVENT_HEADER (80 bytes) and ETW_BUFFER_CONTEXT (4), u16 number of extended items, u16 size
+ * of the payload; each item as u16 type, u16 size, bytes; the payload. */
+void play_records(const char *path, const u8 *header) {
+  strncpy(records_path, path, sizeof records_path - 1);
+  memcpy(logfile_header, header, sizeof logfile_header);
+}
 u32 played_handles(void) { return open_handles; }
 u32 played_suspended(void) { return is_suspended && !is_terminated; }
 u32 played_running(void) {
@@ -137,6 +154,20 @@ u32 played_running(void) {
   return n;
 }
 int play_console(u32 event) { return console_handler ? console_handler(event) : -1; }
+
+/* Writes the file that the test has prepared for names that end so; names here are ASCII. */
+static void write_file(const u16 *name) {
+  char path[PATH + 1] = {0};
+  size_t size = length(name);
+  for (size_t i = 0; i < size && i < PATH; i++) path[i] = (char)name[i];
+  for (u32 i = 0; i < file_count; i++) {
+    size_t suffix = strlen(files[i].suffix);
+    if (size < suffix || strcmp(path + size - suffix, files[i].suffix)) continue;
+    FILE *from = fopen(files[i].path, "rb"), *to = fopen(path, "wb");
+    for (int c; (c = fgetc(from)) != EOF;) fputc(c, to);
+    fclose(from), fclose(to);
+  }
+}
 
 /* ---- sessions ---- */
 
@@ -169,6 +200,7 @@ static u32 start(u64 *handle, u8 *properties, const u16 *name, int is_heap) {
   if (get32(properties + 56) < get32(properties + 52)) put32(properties + 56, get32(properties + 52));
   if (is_heap) memset(properties + 24, 0x6a, 16); /* its own Guid, whatever was given */
   memcpy(s->properties, properties, 120);
+  if (file_at(properties)) write_file((u16 *)(properties + file_at(properties)));
   *handle = s->handle;
   return SUCCESS;
 }
@@ -276,7 +308,64 @@ u32 CreateMergedTraceFile(const u16 *merged, const u16 *const *files, u32 count,
     snprintf(key, sizeof key, "file%u", i);
     text(key, files[i]);
   }
-  return end(scripted("CreateMergedTraceFile", SUCCESS));
+  u32 code = scripted("CreateMergedTraceFile", SUCCESS);
+  if (!code) write_file(merged);
+  return end(code);
+}
+
+/* ---- reading in real time ---- */
+
+u64 OpenTraceW(u8 *logfile) {
+  begin("OpenTraceW");
+  u16 *file, *logger;
+  memcpy(&file, logfile, 8), memcpy(&logger, logfile + 8, 8);
+  text("file", file), text("logger", logger), number("mode", get32(logfile + 28));
+  last_error = scripted("OpenTraceW", logger && !find(0, logger) ? NO_SUCH_SESSION : SUCCESS);
+  if (!last_error) {
+    memcpy(opened, logfile, sizeof opened);
+    memcpy(logfile + 120, logfile_header, sizeof logfile_header);
+  }
+  end(last_error);
+  return last_error ? ~(u64)0 : 0x9000;
+}
+
+u32 ProcessTrace(const u64 *handles, u32 count, const u64 *from, const u64 *to) {
+  begin("ProcessTrace");
+  number("handle", handles[0]), number("count", count), number("from", from ? *from : 0), number("to", to ? *to : 0);
+  u32 code = end(scripted("ProcessTrace", SUCCESS));
+  void (*on_record)(u8 *);
+  u32 (*on_buffer)(u8 *);
+  memcpy(&on_record, opened + 424, 8), memcpy(&on_buffer, opened + 400, 8);
+  FILE *file = code || !records_path[0] ? NULL : fopen(records_path, "rb");
+  u8 head[88], *data = malloc(1 << 20);
+  while (file && fread(head, sizeof head, 1, file) == 1) {
+    u8 record[112] = {0}, items[16 * 64] = {0}, *at = data;
+    u16 item_count, size;
+    memcpy(&item_count, head + 84, 2), memcpy(&size, head + 86, 2);
+    memcpy(record, head, 88);
+    for (u16 i = 0; i < item_count; i++) {
+      u16 item[2];
+      if (fread(item, 4, 1, file) != 1 || (item[1] && fread(at, item[1], 1, file) != 1)) break;
+      u64 address = (u64)(uintptr_t)at;
+      memcpy(items + 16 * i + 2, &item[0], 2), memcpy(items + 16 * i + 6, &item[1], 2), memcpy(items + 16 * i + 8, &address, 8);
+      at += (item[1] + 7) & ~7;
+    }
+    if (size && fread(at, size, 1, file) != 1) break;
+    u64 pointers[3] = {(u64)(uintptr_t)items, (u64)(uintptr_t)at, get64(opened + 440)};
+    memcpy(record + 88, pointers, sizeof pointers);
+    on_record(record);
+    memset(data, 0xCC, 1 << 20); /* what the callback did not copy is gone */
+  }
+  if (file) fclose(file);
+  free(data);
+  if (!code && on_buffer && !on_buffer(opened)) return 1223;
+  return code;
+}
+
+u32 CloseTrace(u64 handle) {
+  begin("CloseTrace");
+  number("handle", handle);
+  return end(scripted("CloseTrace", SUCCESS));
 }
 
 /* ---- processes ---- */

@@ -1,0 +1,211 @@
+"""Several traces of one time into one file: sessions for the kernel, for Winsock and for a heap write a file each.
+
+Records are copied byte for byte, each processor's in the order of their time, as xperf's merge does; unlike that it adds nothing, such as
+the identities of modules. Losses are added up: where they were in each file is not kept.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from collector.clock import FILETIME_PER_SECOND, NS_PER_SECOND
+from collector.errors import CollectCancelled, FormatError, SourceError
+from collector.etlwriter.buffers import BUFFER_HEADER_SIZE
+from collector.etlwriter.session import SEQUENTIAL, Session
+from collector.etlwriter.writer import EtlWriter
+from collector.raw import HeaderKind, Int64s, RawEvents, Reader, TraceHeader, UInt8s
+from collector.readers import reader_for
+from collector.source import Source
+
+__all__ = ["join_traces"]
+
+_BUFFER_BYTES = 256 << 10  # a record has at most 64 KB
+_MOST_APART_S = 600  # the system's time may be set while sessions run; another boot is farther away
+
+
+def join_traces(files: Sequence[Path], target: Path, should_cancel: Callable[[], bool] = lambda: False) -> int:
+    """Write the records of all files into one; returns how many.
+
+    The target appears only when it is whole. Raises: SourceError, FormatError for a file that cannot be read or was recorded with another
+    clock; CollectCancelled.
+    """
+    unfinished = target.with_name(target.name + ".part")
+    with ExitStack() as stack:
+        readers = [reader_for(stack.enter_context(Source.open(file))) for file in files]
+        _check_clocks(files, [reader.header for reader in readers])
+        try:
+            with unfinished.open("wb") as out:
+                writer = EtlWriter(out, _session(readers))
+                count = _copy(readers, writer, should_cancel)
+                for reader in readers:
+                    writer.lose_events(reader.header.events_lost, is_flagged=False)
+                    writer.lose_buffers(reader.header.buffers_lost)
+                writer.close()
+            unfinished.replace(target)
+        except OSError as error:
+            raise SourceError(f"{target}: cannot be written: {error.strerror or error}.") from error
+        finally:
+            unfinished.unlink(missing_ok=True)
+    return count
+
+
+def _check_clocks(files: Sequence[Path], headers: Sequence[TraceHeader]) -> None:
+    """Raises FormatError for files whose times do not compare."""
+    first = headers[0]
+    for file, header in zip(files[1:], headers[1:], strict=True):
+        clock, own = first.clock, header.clock
+        is_same = (clock.kind, clock.ticks_per_second, first.pointer_size) == (own.kind, own.ticks_per_second, header.pointer_size)
+        # One counter: the same ticks are the same moment in both, whenever each session began.
+        apart_s = (own.start_filetime - clock.start_filetime) / FILETIME_PER_SECOND - clock.ns_of(own.start_ticks) / NS_PER_SECOND
+        if not is_same or (clock.start_filetime and own.start_filetime and abs(apart_s) > _MOST_APART_S):
+            raise FormatError(
+                f"{file.name} and {files[0].name} were recorded with different clocks or on different machines: they cannot be joined. "
+                "Collect each of them by itself."
+            )
+
+
+def _session(readers: Sequence[Reader]) -> Session:
+    """The header of the joined file: of the session that began first."""
+    header = min((reader.header for reader in readers), key=lambda header: header.clock.start_ticks)
+    major, minor, build = (int(part) for part in header.os_version.split("."))
+    end = max(reader.header.end_filetime for reader in readers)
+    return Session(
+        pointer_size=header.pointer_size,
+        processors=max(reader.header.processors for reader in readers),
+        buffer_size=_BUFFER_BYTES,
+        clock=header.clock,
+        counter_frequency=header.perf_freq,
+        cpu_mhz=header.cpu_mhz,
+        os_major=major,
+        os_minor=minor,
+        os_build=build,
+        timer_resolution=header.timer_resolution,
+        boot_filetime=header.boot_filetime,
+        mode=SEQUENTIAL,
+        is_merged=True,
+        is_closed=all(reader.header.is_closed for reader in readers),
+        header={"end_time": end, "bias_minutes": 0},
+    )
+
+
+@dataclass(slots=True)
+class _Head:
+    """What is left of one file's window."""
+
+    windows: Iterator[RawEvents]
+    window: RawEvents
+    taken: int = 0
+
+    @property
+    def last_ticks(self) -> int:
+        return int(self.window.ticks[-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Records:
+    """Records in a row, padded to eight bytes each; `ends` int64 (n,) counts from the start of `data`."""
+
+    data: UInt8s
+    ends: Int64s
+    ticks: Int64s
+
+    def cut(self, count: int) -> tuple["_Records", "_Records"]:
+        """The first so many, and the rest."""
+        at = int(self.ends[count - 1]) if count else 0
+        return (
+            _Records(self.data[:at], self.ends[:count], self.ticks[:count]),
+            _Records(self.data[at:], self.ends[count:] - at, self.ticks[count:]),
+        )
+
+
+def _copy(readers: Sequence[Reader], writer: EtlWriter, should_cancel: Callable[[], bool]) -> int:
+    heads = [head for reader in readers if (head := _next(reader.windows())) is not None]
+    waiting: dict[int, _Records] = {}
+    count = 0
+    while heads:
+        if should_cancel():
+            raise CollectCancelled("Stopped: the files were not joined.")
+        until = min(head.last_ticks for head in heads)  # up to there every file is known
+        parts = [_take(head, until) for head in heads]
+        count += sum(int(ticks.size) for ticks, *_ in parts)
+        for cpu, records in _by_processor(parts):
+            old = waiting.get(cpu)
+            waiting[cpu] = _write_full(writer, cpu, records if old is None else _after(old, records))
+        heads = [head if head.taken < len(head.window) else following for head in heads if (following := _following(head)) is not None]
+    for cpu in sorted(waiting):
+        if waiting[cpu].ticks.size:
+            _write(writer, cpu, waiting[cpu])
+    return count
+
+
+def _next(windows: Iterator[RawEvents]) -> _Head | None:
+    """The next window that has records besides the log file header."""
+    for window in windows:
+        head = _Head(windows, window)
+        if _is_log_file_header(window):
+            head.taken = 1
+        if head.taken < len(window):
+            return head
+    return None
+
+
+def _following(head: _Head) -> _Head | None:
+    return head if head.taken < len(head.window) else _next(head.windows)
+
+
+def _is_log_file_header(window: RawEvents) -> bool:
+    """Whether a window begins with the first record of its file, in whose place the joined file has one of its own."""
+    is_first = window.first_seq == 0 and int(window.buffer[0]) == 0 and int(window.buffer_offset[0]) == BUFFER_HEADER_SIZE
+    return is_first and int(window.kind[0]) in (HeaderKind.SYSTEM32, HeaderKind.SYSTEM64)
+
+
+def _take(head: _Head, until: int) -> tuple[Int64s, Int64s, Int64s, Int64s, UInt8s]:
+    """Ticks, processors, starts and sizes of the records up to a time, and the bytes in which they stand."""
+    window = head.window
+    rows = slice(head.taken, int(np.searchsorted(window.ticks, until, "right")))
+    head.taken = max(rows.stop, head.taken)
+    starts = window.offset[rows]
+    sizes = window.payload[rows] + window.payload_size[rows] - starts
+    return window.ticks[rows], window.cpu[rows].astype(np.int64), starts, sizes, window.data
+
+
+def _by_processor(parts: Sequence[tuple[Int64s, Int64s, Int64s, Int64s, UInt8s]]) -> Iterator[tuple[int, _Records]]:
+    """The records of each processor in the order of their time; at one time in the order of the files."""
+    ticks, cpus, sizes = (np.concatenate([part[n] for part in parts]) for n in (0, 1, 3))
+    bases = np.cumsum([0, *(part[4].size for part in parts)])
+    starts = np.concatenate([part[2] + base for part, base in zip(parts, bases[:-1], strict=True)])
+    data = np.concatenate([part[4] for part in parts])
+    order = np.lexsort((np.arange(ticks.size), ticks, cpus))
+    edges = np.flatnonzero(np.diff(cpus[order], prepend=-1, append=-1))
+    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        rows = order[low:high]
+        yield int(cpus[rows[0]]), _gather(data, starts[rows], sizes[rows], ticks[rows])
+
+
+def _gather(data: UInt8s, starts: Int64s, sizes: Int64s, ticks: Int64s) -> _Records:
+    """Copies of records, one behind the other."""
+    # Records stand at multiples of eight in their buffers, so what is copied as padding is what stood there. 0.3 us a record.
+    view, strides = data.data, (sizes + 7) & ~7
+    copied = b"".join([view[start:end] for start, end in zip(starts.tolist(), (starts + strides).tolist(), strict=True)])
+    return _Records(np.frombuffer(copied, np.uint8), np.cumsum(strides), ticks)
+
+
+def _after(first: _Records, second: _Records) -> _Records:
+    ends = np.concatenate([first.ends, second.ends + first.data.size])
+    return _Records(np.concatenate([first.data, second.data]), ends, np.concatenate([first.ticks, second.ticks]))
+
+
+def _write_full(writer: EtlWriter, cpu: int, records: _Records) -> _Records:
+    """Write the buffers that are full; returns what is left."""
+    room = _BUFFER_BYTES - BUFFER_HEADER_SIZE
+    while records.data.size > room:
+        full, records = records.cut(int(np.searchsorted(records.ends, room, "right")))
+        _write(writer, cpu, full)
+    return records
+
+
+def _write(writer: EtlWriter, cpu: int, records: _Records) -> None:
+    writer.add_buffer(records.data.tobytes(), cpu=cpu, first_ticks=int(records.ticks[0]), last_ticks=int(records.ticks[-1]))

@@ -1,0 +1,119 @@
+"""What a user wants recorded: which sessions, of which processes, into which files, for how long."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from collector.record.buffers import HEAP_BUFFERS, KERNEL_BUFFERS, WINSOCK_BUFFERS, Buffers
+from collector.record.constants import HeapEvent, Keyword, Level
+from collector.record.sessions import SessionPlan
+
+__all__ = ["MOST_PIDS", "PREFIX", "Kind", "Plan", "parse_keywords", "parse_name", "parse_stacks", "recording_of"]
+
+PREFIX = "sockscope-"
+"""Begins the names of all our sessions, so that left-overs can be told from those of others."""
+
+MOST_PIDS = 4
+"""Heaps at a time: each makes very many events."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_NO_STACKS = "none"
+
+
+class Kind(StrEnum):
+    """The sessions of a recording, in the order in which they are started; they are stopped in the opposite one."""
+
+    KERNEL = "kernel"
+    WINSOCK = "winsock"
+    HEAP = "heap"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One recording. `pids` may be empty with `heap`, where the process is still to be begun."""
+
+    name: str
+    folder: Path
+    kernel: bool = True
+    winsock: bool = True
+    heap: bool = False
+    pids: tuple[int, ...] = ()
+    stacks: tuple[HeapEvent, ...] = (HeapEvent.ALLOC, HeapEvent.REALLOC, HeapEvent.FREE, HeapEvent.CREATE)
+    level: int = Level.VERBOSE
+    keywords: int = 0
+    """0: all."""
+    buffers: dict[Kind, Buffers] = field(
+        default_factory=lambda: {Kind.KERNEL: KERNEL_BUFFERS, Kind.WINSOCK: WINSOCK_BUFFERS, Kind.HEAP: HEAP_BUFFERS}
+    )
+    size_limit_mb: int = 0
+    is_circular: bool = False
+    duration_s: float | None = None
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The sessions that it needs, in their order."""
+        wanted = {Kind.KERNEL: self.kernel, Kind.WINSOCK: self.winsock, Kind.HEAP: self.heap}
+        return tuple(kind for kind in Kind if wanted[kind])
+
+    def session(self, kind: Kind) -> SessionPlan:
+        """What a session is started with."""
+        return SessionPlan(
+            name=f"{PREFIX}{self.name}-{kind}",
+            file=str(self.file(kind)),
+            buffers=self.buffers[kind],
+            size_limit_mb=self.size_limit_mb,
+            # The kernel's records name the processes and modules; a circle would lose those of the beginning.
+            is_circular=self.is_circular and kind is not Kind.KERNEL,
+        )
+
+    def file(self, kind: Kind) -> Path:
+        """The file of one session."""
+        return self.folder / f"{self.name}-{kind}.etl"
+
+    @property
+    def joined(self) -> Path:
+        """The file in which they are put together."""
+        return self.folder / f"{self.name}.etl"
+
+
+def recording_of(session: str) -> str | None:
+    """The name of the recording to which a session belongs; None for a session of others."""
+    stem, _, kind = session.removeprefix(PREFIX).rpartition("-")
+    return stem if session.startswith(PREFIX) and stem and kind in set(Kind) else None
+
+
+def parse_name(text: str) -> str:
+    """A name for sessions and files. Raises ValueError."""
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is no name for a recording: letters, digits, and between them . _ -, at most 64")
+    return text
+
+
+def parse_stacks(text: str) -> tuple[HeapEvent, ...]:
+    """`alloc,realloc,free`, or `none`. Raises ValueError."""
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    if words == [_NO_STACKS]:
+        return ()
+    names = {event.name.lower(): event for event in HeapEvent}
+    unknown = [word for word in words if word not in names]
+    if unknown or not words:
+        raise ValueError(f"{', '.join(unknown) or 'nothing'} cannot have stacks: choose from {', '.join(names)}, or {_NO_STACKS}")
+    return tuple(event for event in HeapEvent if event.name.lower() in words)
+
+
+def parse_keywords(text: str) -> int:
+    """A mask such as `0x0c`, or names such as `winsock,transport`; `all` is 0. Raises ValueError."""
+    names = {keyword.name.lower().replace("_", "-"): keyword for keyword in Keyword if keyword.name}
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    if words == ["all"]:
+        return 0
+    if words and all(word in names for word in words):
+        return sum({names[word] for word in words})
+    try:
+        mask = int(text, 0)
+    except ValueError as error:
+        raise ValueError(f"{text!r} are no keywords: a mask such as 0x0c, all, or names of {', '.join(names)}") from error
+    if not 0 < mask < 1 << 64:
+        raise ValueError(f"{text!r} is no mask of keywords: 1 to 0xffffffffffffffff, or all")
+    return mask

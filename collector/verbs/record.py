@@ -1,0 +1,147 @@
+"""sockscope record: sockets and heaps of running programs, on Windows, until Ctrl+C, a time, a size, or a stop from elsewhere."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from collector.errors import RecordError
+from collector.limits import parse_moment
+from collector.plain import say
+from collector.verbs.arguments import Verbs, new_verb
+from collector.verbs.recording_arguments import add_recording, checked, collect_and_link, exit_status, plan_of, print_commands, ready, tell
+
+if TYPE_CHECKING:
+    from collector.record.calls import Windows
+    from collector.record.plan import Plan
+
+__all__ = ["add", "run"]
+
+_MOST_PID = 0xFFFF_FFFF
+
+EXAMPLE = r"""example:
+  sockscope record --name hang --duration 60s --collect
+      records the sockets of all programs for a minute, into hang.etl, and collects it
+  sockscope record --name leak --pid 1234 --output D:\traces
+      records sockets, and the heap of process 1234 with call stacks, until Ctrl+C or, from another prompt, sockscope record --stop leak
+  sockscope record --pid 1234 --print-commands
+      prints the commands of Windows's own tools for that; works on every system
+
+Needs an administrator, and for heaps the Windows Performance Toolkit. Sessions are stopped however this ends; should it be killed, the
+next recording finds them and offers to stop them.
+
+exit status: 0 complete; 3 recorded, but events were lost; 1 nothing recorded; 2 wrong usage"""
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the verb."""
+    parser = new_verb(verbs, "record", "record sockets and heaps of running programs (Windows)", EXAMPLE)
+    what = parser.add_argument_group("what is recorded")
+    what.add_argument(
+        "--pid", action="append", default=[], type=checked(_pid), help="record the heap of this process, too; may be repeated"
+    )
+    what.add_argument("--no-winsock", action="store_true", help="no socket events")
+    what.add_argument("--no-kernel", action="store_true", help="no processes, threads and modules: what is recorded stays without names")
+    what.add_argument("--duration", type=checked(_seconds), metavar="TIME", help="end after this time, such as 90s or 5min")
+    what.add_argument("--force", action="store_true", help="record the heaps of many processes at once")
+    what.add_argument("--collect", action="store_true", help="collect the trace into the database afterwards, and print its address")
+    instead = parser.add_argument_group("in place of recording").add_mutually_exclusive_group()
+    instead.add_argument("--list", action="store_true", help="show the sessions of recordings that run, and what they have lost")
+    instead.add_argument("--stop", metavar="NAME", help="stop the recording of that name, or all")
+    instead.add_argument("--change", metavar="NAME", help="let a running recording trace the heaps and stacks of this command line instead")
+    add_recording(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
+    """Record until something ends it. Raises TraceError."""
+    plan = plan_of(args, winsock=not args.no_winsock, heap=bool(args.pid), pids=args.pid)
+    if args.print_commands:
+        print_commands(plan)
+        return 0
+    if args.list or args.stop or args.change:
+        return _control(args, plan)
+    from collector.record.readiness import check_plan
+
+    try:
+        check_plan(plan, is_forced=args.force)
+    except ValueError as error:
+        say(f"sockscope record: {error}", file=sys.stderr)
+        return 2
+    return _record(args, plan, ready(args, plan), should_cancel)
+
+
+def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool]) -> int:
+    from collector.record.plan import Kind
+    from collector.record.recorder import Recorder
+    from collector.record.results import put_together
+
+    if plan.heap:
+        tell("Heap tracing slows the traced process and writes much. Blocks that were allocated before are unknown.")
+    with Recorder(windows, plan, tell) as recorder:
+        for kind in plan.kinds:
+            recorder.start(kind, plan.pids if kind is Kind.HEAP else ())
+        tell(f"Recording. Ctrl+C ends it, or from another prompt: sockscope record --stop {plan.name}")
+        tell(recorder.watch(lambda: "Ending." if should_cancel() else None))
+    file = put_together(plan, windows, tell, lambda: False)
+    say(f"{file}  {file.stat().st_size:,} bytes")
+    is_complete = not recorder.losses.total()
+    if args.collect:
+        is_complete = collect_and_link(args, file, lambda: False) and is_complete
+    else:
+        tell(f"To look at it: sockscope collect {file}")
+    return exit_status(is_complete=is_complete)
+
+
+def _control(args: argparse.Namespace, plan: "Plan") -> int:
+    """List, stop or change what runs. Raises RecordError."""
+    from dataclasses import replace
+
+    from collector.record.plan import PREFIX, Kind
+    from collector.record.readiness import leftovers, open_windows, this_machine
+    from collector.record.sessions import change_heap, stop_named
+
+    if args.change and not args.pid:
+        say("sockscope record: --change needs --pid, once for each process that is to be traced from now on.", file=sys.stderr)
+        return 2
+    needed = plan if args.change else replace(plan, heap=False)
+    windows = open_windows(this_machine(), needed, args.kernel_trace_control, os.environ)
+    if args.change:
+        change_heap(windows, f"{PREFIX}{args.change}-{Kind.HEAP}", plan.pids, plan.stacks)
+        say(f"{args.change} now records the heap of {', '.join(map(str, plan.pids))}.")
+        return 0
+    found = leftovers(windows)
+    if args.list:
+        for name, sessions in found.items():
+            for s in sessions:
+                lost = f"{s.events_lost:,} events and {s.log_buffers_lost + s.real_time_buffers_lost:,} buffers lost"
+                say(f"{name}  {s.name}  {s.file}  {s.buffers_written:,} buffers written, {lost}")
+        if not found:
+            tell("No recording runs.")
+        return 0
+    wanted = found if args.stop == "all" else {name: sessions for name, sessions in found.items() if name == args.stop}
+    if not wanted:
+        running = f"Those that run: {', '.join(found)}." if found else "None runs."
+        raise RecordError(f"There is no recording named {args.stop}. {running}")
+    for name, sessions in wanted.items():
+        for s in sorted(sessions, key=lambda s: list(Kind).index(Kind(s.name.rpartition("-")[2])), reverse=True):
+            stop_named(windows, s.name)
+        say(f"Stopped {name}: {', '.join(s.file for s in sessions)}")
+    return 0
+
+
+def _pid(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MOST_PID:
+        raise ValueError(f"{text!r} is no process id: a whole number, as the task manager shows it")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text) if text.isascii() and text.isdigit() else parse_moment(text) / 1e9
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is no duration: write it with its unit, such as 90s or 5min")
+    return seconds

@@ -1,0 +1,189 @@
+"""What `record` and `launch` have in common: which sessions, how large, into which files; and what is said when this machine cannot."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from collector.errors import RecordError
+from collector.plain import say
+from collector.record.buffers import HEAP_BUFFERS, KERNEL_BUFFERS, WINSOCK_BUFFERS, Buffers, parse_buffers
+from collector.record.plan import Kind, Plan, parse_keywords, parse_name, parse_stacks
+from collector.verbs.arguments import add_database
+
+if TYPE_CHECKING:
+    from collector.record.calls import Windows
+
+__all__ = ["add_recording", "checked", "collect_and_link", "exit_status", "plan_of", "print_commands", "ready", "tell"]
+
+T = TypeVar("T")
+_DEFAULTS = {Kind.KERNEL: KERNEL_BUFFERS, Kind.WINSOCK: WINSOCK_BUFFERS, Kind.HEAP: HEAP_BUFFERS}
+_ADDRESS = "http://127.0.0.1:8350/t/"
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """The options of both verbs."""
+    files = parser.add_argument_group("files")
+    files.add_argument("--name", type=checked(parse_name), help="name of the sessions and files (default: the time of now)")
+    files.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="folder of the files (default: the current one)")
+    files.add_argument("--size-limit", type=checked(_megabytes), default=0, metavar="MB", help="end when a file has this size")
+    files.add_argument(
+        "--circular",
+        action="store_true",
+        help="keep the newest events instead; old heap blocks then lack their allocation",
+    )
+    winsock = parser.add_argument_group("Winsock: all processes of the machine, the provider cannot be limited to one")
+    winsock.add_argument("--level", type=int, choices=range(1, 6), default=5, help="4 leaves out older sends and receives (default: 5)")
+    winsock.add_argument(
+        "--keywords", type=checked(parse_keywords), default=0, metavar="WORDS", help="all, a mask such as 0x0c, or names (default: all)"
+    )
+    heap = parser.add_argument_group("heap: tracing slows the traced process and writes much; one or two processes at a time")
+    heap.add_argument(
+        "--stacks",
+        type=checked(parse_stacks),
+        default="alloc,realloc,free,create",
+        metavar="KINDS",
+        help="call stacks of these heap events, or none (default: alloc,realloc,free,create)",
+    )
+    heap.add_argument(
+        "--kernel-trace-control", metavar="FILE", help="KernelTraceControl.dll of the Windows Performance Toolkit, where it is not found"
+    )
+    buffers = parser.add_argument_group("buffers: LEAST-MOSTxKB, in memory that cannot be paged out; too few or small ones lose events")
+    for kind, usual in _DEFAULTS.items():
+        buffers.add_argument(
+            f"--{kind}-buffers", type=checked(_buffers_of(usual)), default=usual, metavar="SPEC", help=f"(default: {usual.spec})"
+        )
+    parser.add_argument(
+        "--print-commands",
+        action="store_true",
+        help="only print the commands of logman, netsh, xperf and wpr that record the same; on every system",
+    )
+    parser.add_argument("--stop-leftovers", action="store_true", help="stop sessions that an earlier recording left over, without asking")
+    add_database(parser)
+
+
+def plan_of(args: argparse.Namespace, *, winsock: bool, heap: bool, pids: Sequence[int] = ()) -> Plan:
+    """What the options say."""
+    return Plan(
+        name=args.name or f"{datetime.now(UTC):%Y%m%d-%H%M%S}",
+        folder=args.output.absolute(),
+        kernel=not args.no_kernel,
+        winsock=winsock,
+        heap=heap,
+        pids=tuple(dict.fromkeys(pids)),
+        stacks=args.stacks,
+        level=args.level,
+        keywords=args.keywords,
+        buffers={kind: getattr(args, f"{kind}_buffers") for kind in Kind},
+        size_limit_mb=args.size_limit,
+        is_circular=args.circular,
+        duration_s=args.duration,
+    )
+
+
+def print_commands(plan: Plan, *, words: Sequence[str] = (), to_stderr: bool = False) -> None:
+    """How to record the same without sockscope."""
+    from collector.record.commands import blocks
+
+    out = sys.stderr if to_stderr else sys.stdout
+    say("The same with the tools of Windows, in a prompt that was started by “Run as administrator”:", file=out)
+    for block in blocks(plan, is_here=sys.platform == "win32", words=words):
+        say("", file=out)
+        say(f"{block.heading}:", file=out)
+        for line in block.lines:
+            say(f"  {line}", file=out)
+
+
+def ready(args: argparse.Namespace, plan: Plan, *, words: Sequence[str] = ()) -> "Windows":
+    """The system's functions, when all is there that the plan needs; left-overs are settled.
+
+    Raises: RecordError; what else can be done has been said then.
+    """
+    import os
+
+    from collector.record.readiness import check_rights, open_windows, this_machine
+
+    try:
+        windows = open_windows(this_machine(), plan, args.kernel_trace_control, os.environ)
+        check_rights(windows, plan)
+    except RecordError as error:
+        tell(f"sockscope {args.verb}: {error}")
+        print_commands(plan, words=words, to_stderr=True)
+        raise RecordError("Nothing was recorded.") from error
+    _settle_leftovers(windows, plan, is_asked=args.stop_leftovers)
+    return windows
+
+
+def _settle_leftovers(windows: "Windows", plan: Plan, *, is_asked: bool) -> None:
+    """Offer to stop sessions of ours that run. Raises RecordError when one has the name of this recording."""
+    from collector.record.readiness import leftovers
+    from collector.record.sessions import stop_named
+
+    found = leftovers(windows)
+    for name, sessions in found.items():
+        tell(
+            f"Sessions of a recording named {name} run: {', '.join(s.name for s in sessions)}. "
+            "It runs in another console, or it was killed and left them over."
+        )
+    if found and (is_asked or _is_yes("Stop them?")):
+        for name, sessions in found.items():
+            for session in reversed(sessions):
+                stop_named(windows, session.name)
+            tell(f"Stopped {name}.")
+    elif plan.name in found:
+        raise RecordError(f"This recording has that name, too: `sockscope record --stop {plan.name}`, or choose another --name.")
+    elif found:
+        tell(f"They go on. To stop them: {'; '.join(f'sockscope record --stop {name}' for name in found)}")
+
+
+def _is_yes(question: str) -> bool:
+    """Ask somebody at a terminal; nobody there is a no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def collect_and_link(args: argparse.Namespace, file: Path, should_cancel: Callable[[], bool]) -> bool:
+    """Collect a recorded trace and print where it can be seen; returns whether it has no loss or damage. Raises TraceError."""
+    from collector.verbs.arguments import folder_of
+    from collector.verbs.collect import collect_file, summary
+
+    report = collect_file(str(file), folder_of(args), should_cancel)
+    say(summary(report))
+    say(f"{_ADDRESS}{report.key}  (while `sockscope serve` runs)", flush=True)
+    return not report.is_limited
+
+
+def exit_status(*, is_complete: bool) -> int:
+    """0, or 3 for a recording with losses."""
+    return 0 if is_complete else 3
+
+
+def tell(line: str) -> None:
+    """A line of progress."""
+    say(line, file=sys.stderr, flush=True)
+
+
+def checked(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """A parser whose ValueError argparse shows as it is."""
+
+    def run(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return run
+
+
+def _buffers_of(usual: Buffers) -> Callable[[str], Buffers]:
+    return lambda text: parse_buffers(text, usual)
+
+
+def _megabytes(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 4_000_000:
+        raise ValueError(f"{text!r} is no size in MB: a whole number from 1 to 4,000,000")
+    return int(text)

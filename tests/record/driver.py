@@ -1,0 +1,39 @@
+"""A command line of sockscope in a process of its own, on the Windows that is played: `driver.py LIBRARY FOLDER SCRIPT WORD…`.
+
+SCRIPT is JSON: lists of arguments for methods of `Played`, by their name.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from app.cli import main
+from collector.record import readiness
+from collector.record.readiness import Machine
+from tests.record.played import Played
+
+__all__ = ["run"]
+
+
+def run(library: Path, folder: Path, script: dict[str, list[list[object]]], words: list[str]) -> int:
+    """Run one command line."""
+    played = Played(library, folder)
+    for method, calls in script.items():
+        for arguments in calls:
+            getattr(played, method)(*arguments)
+    for name, value in (  # in place of loading the real ones
+        ("this_machine", lambda: Machine("win32", (10, 0), 8, True)),
+        ("find_toolkit", lambda *_, **__: library),
+        ("Windows", lambda _: played.windows),
+    ):
+        setattr(readiness, name, value)
+    return main(words)
+
+
+if __name__ == "__main__":
+    if os.environ.get("PLAYED_CRASH"):  # end at once, without any way out, when the recording runs
+        import collector.record.recorder
+
+        collector.record.recorder.Recorder.watch = lambda *_: os._exit(9)  # type: ignore[method-assign]
+    sys.exit(run(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4:]))

@@ -1,0 +1,111 @@
+"""Sessions for the kernel, for Winsock and for heaps make one trace of their files, the same as if one session had recorded all."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from collector.errors import CollectCancelled, FormatError, SourceError
+from collector.etlwriter import Compression, EtlWriter, Session
+from collector.events.afd import AFD
+from collector.events.heap import HEAP
+from collector.events.system import STACK_WALK
+from collector.joining import join_traces
+from collector.readers import reader_for
+from collector.sample.machine import Logged
+from collector.source import Source
+from tests.build.imported import collect
+from tests.test_invariance import assert_same, rewritten, sample_records, sample_session
+
+OF = {"winsock": {AFD}, "heap": {HEAP, STACK_WALK}}
+
+
+def written(path: Path, session: Session, wanted: Callable[[Logged], bool]) -> Path:
+    """Some of the sample's records in a file."""
+    with path.open("w+b") as out:
+        writer = EtlWriter(out, session)
+        for entry in sample_records()[1]:
+            if wanted(entry):
+                writer.add(entry.record, entry.cpu)
+        writer.close()
+    return path
+
+
+def three(folder: Path) -> list[Path]:
+    """The sample as three sessions record it, begun one after the other, with buffers of their own sizes."""
+    plain = sample_session()
+    clock = plain.clock
+    later = replace(clock, start_ticks=clock.start_ticks + 5, start_filetime=clock.start_filetime + 5)
+    others = OF["winsock"] | OF["heap"]
+    return [
+        written(folder / "kernel.etl", replace(plain, lost_events=2), lambda e: e.record.provider not in others),
+        written(folder / "winsock.etl", replace(plain, clock=later, buffer_size=64 * 1024), lambda e: e.record.provider in OF["winsock"]),
+        written(
+            folder / "heap.etl",
+            replace(plain, compression=Compression.XPRESS, lost_buffers=1, lost_events=3),
+            lambda e: e.record.provider in OF["heap"],
+        ),
+    ]
+
+
+def test_three_files_are_one_trace(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    whole = collect(rewritten(tmp_path / "one" / "whole.etl", replace(sample_session(), lost_events=5, lost_buffers=1)), tmp_path / "one")
+
+    count = join_traces(three(tmp_path), tmp_path / "joined.etl")
+
+    assert count == len(sample_records()[1])
+    assert_same(collect(tmp_path / "joined.etl", tmp_path), whole)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_header_is_that_of_all(tmp_path: Path) -> None:
+    files = three(tmp_path)
+    join_traces(files, tmp_path / "joined.etl")
+    with Source.open(tmp_path / "joined.etl") as joined, Source.open(files[0]) as first:
+        found, kernel = reader_for(joined).header, reader_for(first).header
+    assert (found.clock, found.processors, found.os_version, found.boot_filetime) == (
+        kernel.clock,
+        kernel.processors,
+        kernel.os_version,
+        kernel.boot_filetime,
+    )
+    assert (found.events_lost, found.buffers_lost, found.is_merged, found.is_closed) == (5, 1, True, True)
+
+
+def test_the_bytes_of_each_record_stay(tmp_path: Path) -> None:
+    files = three(tmp_path)
+    join_traces(files, tmp_path / "joined.etl")
+
+    def payloads(file: Path) -> list[bytes]:
+        with Source.open(file) as source:
+            return [window.payload_bytes(row) for window in reader_for(source).windows() for row in range(len(window))][1:]
+
+    assert sorted(payloads(tmp_path / "joined.etl")) == sorted(p for file in files for p in payloads(file))
+
+
+def test_one_file_can_be_joined_alone(tmp_path: Path) -> None:
+    file = rewritten(tmp_path / "plain.etl", sample_session())
+    assert join_traces([file], tmp_path / "joined.etl") == len(sample_records()[1])
+
+
+def test_another_clock_is_refused(tmp_path: Path) -> None:
+    clock = sample_session().clock
+    first = written(tmp_path / "a.etl", sample_session(), lambda e: e.cpu == 0)
+    for other in (replace(clock, ticks_per_second=3_000_000), replace(clock, start_filetime=clock.start_filetime + 36_000_000_000)):
+        second = written(tmp_path / "b.etl", replace(sample_session(), clock=other), lambda e: e.cpu == 1)
+        with pytest.raises(FormatError, match=r"b\.etl and a\.etl were recorded with different clocks"):
+            join_traces([first, second], tmp_path / "joined.etl")
+    assert not (tmp_path / "joined.etl").exists()
+
+
+def test_nothing_is_left_half_written(tmp_path: Path) -> None:
+    files = three(tmp_path)
+    with pytest.raises(CollectCancelled):
+        join_traces(files, tmp_path / "joined.etl", lambda: True)
+    with pytest.raises(SourceError, match="no such file"):
+        join_traces([*files, tmp_path / "none.etl"], tmp_path / "joined.etl")
+    with pytest.raises(SourceError, match="cannot be written"):
+        join_traces(files, tmp_path / "no folder" / "joined.etl")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["heap.etl", "kernel.etl", "winsock.etl"]
