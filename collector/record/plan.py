@@ -7,9 +7,8 @@ from pathlib import Path
 
 from collector.record.buffers import HEAP_BUFFERS, KERNEL_BUFFERS, WINSOCK_BUFFERS, Buffers
 from collector.record.constants import HeapEvent, Keyword, Level
-from collector.record.sessions import SessionPlan
 
-__all__ = ["MOST_PIDS", "PREFIX", "Kind", "Plan", "parse_keywords", "parse_name", "parse_stacks", "recording_of"]
+__all__ = ["MOST_PIDS", "PREFIX", "Kind", "Plan", "SessionPlan", "parse_keywords", "parse_name", "parse_stacks", "recording_of"]
 
 PREFIX = "sockscope-"
 """Begins the names of all our sessions, so that left-overs can be told from those of others."""
@@ -27,6 +26,22 @@ class Kind(StrEnum):
     KERNEL = "kernel"
     WINSOCK = "winsock"
     HEAP = "heap"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """What all kinds of sessions have in common."""
+
+    name: str
+    file: str | None
+    """None: no file, for real time alone."""
+    buffers: Buffers
+    size_limit_mb: int = 0
+    """0: none. A circular file needs one."""
+    is_circular: bool = False
+    is_real_time: bool = False
+    flush_s: int = 1
+    """How often part-filled buffers go to the file or to the reader."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from uuid import UUID, uuid4
 from collector.errors import RecordError
 from collector.events.afd import AFD
 from collector.events.heap import HEAP
-from collector.record.buffers import Buffers
 from collector.record.calls import Windows, wide
 from collector.record.constants import Clock, Code, Control, EnableCode, HeapEvent, KernelFlag, LogMode, Misc
 from collector.record.failures import failure
+from collector.record.plan import SessionPlan
 from collector.record.properties import Properties
 from collector.record.structures import ENABLE_TRACE_PARAMETERS, STACK_TRACING_EVENT_ID, guid_of
 
@@ -24,7 +24,6 @@ __all__ = [
     "KERNEL",
     "Counters",
     "Session",
-    "SessionPlan",
     "change_heap",
     "running",
     "start_heap",
@@ -35,22 +34,6 @@ __all__ = [
 
 KERNEL = KernelFlag.EVENT_TRACE_FLAG_PROCESS | KernelFlag.EVENT_TRACE_FLAG_THREAD | KernelFlag.EVENT_TRACE_FLAG_IMAGE_LOAD
 _MOST_SESSIONS = 64  # the default limit of the system; where it was raised QueryAllTracesW says how many there are
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPlan:
-    """What all kinds of sessions have in common."""
-
-    name: str
-    file: str | None
-    """None: no file, for real time alone."""
-    buffers: Buffers
-    size_limit_mb: int = 0
-    """0: none. A circular file needs one."""
-    is_circular: bool = False
-    is_real_time: bool = False
-    flush_s: int = 1
-    """How often part-filled buffers go to the file or to the reader."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collector.events.heap import HEAP
 from collector.record.buffers import Buffers
 from collector.record.calls import MissingLibrary
 from collector.record.constants import HeapEvent
+from collector.record.plan import SessionPlan
 from collector.record.sessions import (
     Session,
-    SessionPlan,
     change_heap,
     running,
     start_heap,
