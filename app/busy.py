@@ -1,7 +1,8 @@
 """How many requests a server works on at once: beyond that it says so at once, instead of letting everybody wait without end."""
 
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["MOST_REQUESTS", "RequestLimit"]
 
@@ -28,7 +29,18 @@ class RequestLimit:
             await refused(scope, receive, send)
             return
         self._now += 1
+        is_counted = True
+
+        async def send_on(message: Message) -> None:
+            nonlocal is_counted
+            if is_counted and message["type"] == "http.response.start":
+                kind = Headers(raw=message.get("headers", [])).get("content-type", "")
+                if kind.startswith("text/event-stream"):  # waits most of the time, and has a limit of its own
+                    is_counted = False
+                    self._now -= 1
+            await send(message)
+
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, send_on)
         finally:
-            self._now -= 1
+            self._now -= is_counted

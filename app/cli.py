@@ -8,6 +8,7 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from collector.cli import add_verbs, new_parser, run
@@ -214,7 +215,15 @@ def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[
         proxy_headers=False,
     )
     write_logs()
-    server = uvicorn.Server(config)
+
+    class Server(uvicorn.Server):
+        """Lets the pages end that wait for news of a trace: else it would wait for them."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            app.state.streams.close()
+            super().handle_exit(sig, frame)
+
+    server = Server(config)
     gc.collect()
     gc.freeze()  # what is loaded now stays; looked through for garbage with the rest, it holds up a page for a tenth of a second
     if not should_cancel():

@@ -1,7 +1,7 @@
 """What a view is handed: the trace it was asked about, open for reading, and the catalog."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Depends, Path, Request
@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from app import clockface
 from app.errors import BadRequest, Choice, NotFound, OtherName, SeveralFit, StillCollecting
 from app.filters import BadFilter, parse_time
-from app.living import living_head
+from app.living import living_head, version_of
 from app.page import Crumb, TraceHead
 from app.queries import catalog, trace
 from app.urls import Urls
@@ -52,6 +52,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
     key = trace_key.lower()
     if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key) or not folder.has_trace(key):
         _explain_absence(request, key)
+    version = version_of(folder, key)  # before it is opened: a newer state is then asked for once too often, never too rarely
     with folder.trace(key).connect() as db:
         try:
             clockface.shown_face(trace.start_utc(db))  # before any time is read: it may be the wall clock's
@@ -64,7 +65,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
         head = trace.head(db, from_ns, to_ns)
         if head is None:
             raise NotFound(f"The file of trace {key} holds no trace. Move it away and collect the trace again.")
-        head = living_head(folder, head)
+        head = replace(living_head(folder, head), version=version)
         yield OpenTrace(key, db, head, urls)
 
 

@@ -7,7 +7,7 @@ from app.queries.catalog import EntryRow
 from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
-__all__ = ["is_alive", "living_entry", "living_head"]
+__all__ = ["is_alive", "living_entry", "living_head", "version_of"]
 
 
 def is_alive(folder: TraceFolder, key: str) -> bool:
@@ -16,6 +16,15 @@ def is_alive(folder: TraceFolder, key: str) -> bool:
         return folder.is_being_collected(key)
     except StoreError:
         return True
+
+
+def version_of(folder: TraceFolder, key: str) -> str:
+    """What tells one state of a trace's file from the next; empty where there is none."""
+    try:
+        state = folder.trace_path(key).stat()
+    except OSError:
+        return ""
+    return f"{state.st_ino:x}-{state.st_mtime_ns:x}"
 
 
 def living_entry(folder: TraceFolder, entry: EntryRow) -> EntryRow:

@@ -18,6 +18,7 @@ from app.assets import plotly_script, static_folder
 from app.busy import RequestLimit
 from app.clockface import ClockFaces
 from app.forms import FormTokens
+from app.growth import Streams
 from app.kept import KeptAnswers
 from app.proxy import BasePath, Forwarded, networks_of
 from app.safety import HostCheck, SafeHeaders
@@ -44,6 +45,7 @@ from app.views import (
     heap_growth,
     help,
     listeners,
+    live,
     memory_conflicts,
     notes,
     operations,
@@ -96,6 +98,7 @@ ROUTERS = (
     heap_compare.router,
     heap_growth.router,
     heap.router,
+    live.router,
     allocations.router,
     stacks.router,
     addresses.router,
@@ -146,6 +149,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.folder = TraceFolder(settings.database, limit_seconds=settings.query_seconds)
     app.state.form_tokens = FormTokens()
     app.state.uploads = Uploads(app.state.folder, limit_bytes=settings.upload_bytes) if settings.takes_uploads else None
+    app.state.streams = Streams()
     app.state.urls = Urls(app, settings.base_path)
     app.state.templates = render.environment()
     script = plotly_script()

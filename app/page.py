@@ -31,6 +31,8 @@ class TraceHead:
     end_ns: int | None
     losses: tuple[ProblemLine, ...]
     problems: int
+    version: str = field(default="", metadata={"json": False})
+    """Which state of its file this is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,27 @@
 """Pages of a trace that is still being recorded: what they say, where its link leads afterwards, and what is left when following ends."""
 
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Message
 
+from app.busy import RequestLimit
+from app.growth import Streams, growth_events
+from app.living import version_of
 from collector import pipeline
 from collector.follow import follow
 from collector.source import Source
 from collector.stages import ImportReport
+from collector.store import locks
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from tests.build.growing import Recording, Time
@@ -100,3 +114,130 @@ def test_a_follower_that_is_gone_is_not_believed(folder: TraceFolder, recording:
     assert client.get("/?format=json").json()["traces"][0]["state"] == "interrupted"
     assert client.get(f"/t/{keys[0]}?format=json").json()["trace"]["state"] == "interrupted"
     assert "Not the whole trace." in client.get(f"/t/{keys[0]}").text
+
+
+# --------------------------------------------------------------------------------------------------- telling of growth
+
+
+class Waited(Exception):
+    """Enough of waiting."""
+
+
+def told(
+    folder: TraceFolder, key: str, since: str, *steps: Callable[[], object], became: str | None = None, streams: Streams | None = None
+) -> str:
+    """What a browser is sent while each step happens between two looks."""
+    todo = iter(steps)
+
+    async def sleep(seconds: float) -> None:
+        step = next(todo, None)
+        if step is None:
+            raise Waited
+        step()
+
+    async def successor() -> str | None:
+        return became
+
+    async def all_of_it() -> str:
+        sent: list[str] = []
+        with contextlib.suppress(Waited):
+            async for event in growth_events(folder, key, since, streams or Streams(), successor, sleep=sleep):
+                sent += [event]
+        return "".join(sent)
+
+    return asyncio.run(all_of_it())
+
+
+def test_each_new_state_is_told_once(folder: TraceFolder) -> None:
+    key = "live-0123456789ab"
+    folder.make()
+    path = folder.trace_path(key)
+    path.write_bytes(b"one")
+    first = version_of(folder, key)
+
+    def replaced() -> None:
+        (path.with_suffix(".new")).write_bytes(b"another")
+        path.with_suffix(".new").replace(path)
+
+    with locks.held(folder.lock_path(key), "busy"):
+        text = told(folder, key, first, nothing, nothing, replaced, nothing, nothing)
+        assert text.count("event: grown") == 1
+        assert json.loads(text.partition("data: ")[2].splitlines()[0]) == {"version": version_of(folder, key)}
+        assert "event: ended" not in text
+        assert told(folder, key, "an older one", nothing).count("event: grown") == 1
+        assert told(folder, key, version_of(folder, key), *[nothing] * 40).count(": still there") == 2
+
+
+def test_the_end_is_told_with_what_became_of_it(folder: TraceFolder) -> None:
+    folder.make()
+    assert told(folder, "live-0123456789ab", "", became="abc").endswith('event: ended\ndata: {"key": "abc"}\n\n')
+    assert told(folder, "live-0123456789ab", "").endswith('event: ended\ndata: {"key": null}\n\n')
+
+
+def test_streams_end_with_the_server_and_are_counted(folder: TraceFolder) -> None:
+    key, streams = "live-0123456789ab", Streams(most=1)
+    folder.make()
+    with locks.held(folder.lock_path(key), "busy"):
+        told(folder, key, "", lambda: counts.append((streams.open, streams.is_full)), streams.close, nothing, streams=streams)
+    assert counts == [(1, True)]
+    assert (streams.open, streams.is_full) == (0, False)
+
+
+counts: list[tuple[int, bool]] = []
+
+
+def nothing() -> None:
+    """Lets time pass."""
+
+
+def test_the_address_of_the_stream(folder: TraceFolder) -> None:
+    client = served(folder)
+    answer = client.get("/live/live-0123456789ab")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["cache-control"] == "no-store"
+    assert "content-encoding" not in answer.headers
+    assert answer.text.endswith('event: ended\ndata: {"key": null}\n\n')
+    assert client.get("/live/0123456789ab").status_code == 404
+    assert client.get("/live/live-%2e%2e").status_code == 404
+    app: Any = client.app
+    app.state.streams = Streams(most=0)
+    refused = client.get("/live/live-0123456789ab")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
+
+
+def test_streams_take_no_place_of_requests(tmp_path: Path) -> None:
+    release = asyncio.Event()
+
+    async def waiting(request: Request) -> Response:
+        async def events() -> AsyncIterator[str]:
+            yield ": begun\n\n"
+            await release.wait()
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async def run() -> list[int]:
+        app = RequestLimit(Starlette(routes=[Route("/wait", waiting)]), most=2)
+        statuses: list[int] = []
+
+        async def ask() -> None:
+            async def send(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    statuses.append(message["status"])
+
+            async def receive() -> Message:
+                await release.wait()
+                return {"type": "http.disconnect"}
+
+            scope = {"type": "http", "method": "GET", "path": "/wait", "query_string": b"", "headers": [], "root_path": ""}
+            await app(scope, receive, send)
+
+        tasks = []
+        for _ in range(5):
+            tasks.append(asyncio.create_task(ask()))
+            while len(statuses) < len(tasks):
+                await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(*tasks)
+        return statuses
+
+    assert asyncio.run(run()) == [200] * 5

@@ -3,7 +3,7 @@
 /** Wire every `button[data-copy]`; an empty value copies the address of the page. */
 export function wireCopyButtons() {
   if (!navigator.clipboard) return;
-  for (const button of document.querySelectorAll("button[data-copy]")) {
+  for (const button of document.querySelectorAll("button[data-copy][hidden]")) {
     const said = button.textContent;
     button.hidden = false;
     button.addEventListener("click", async () => {

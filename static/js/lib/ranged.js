@@ -14,9 +14,9 @@ import { queryOn, readState, withState } from "./url.js";
  */
 export function wireCharts(handlers = {}) {
   const charts = [];
-  for (const element of document.querySelectorAll("[data-chart]")) {
-    const figure = figureOf(element.id);
-    if (!figure && !element.dataset.url) continue;
+  const wire = (element, root) => {
+    const figure = figureOf(element.id, root);
+    if (!figure && !element.dataset.url) return;
     const ranges = element.hasAttribute("data-ranges");
     const chart = new Chart(element, figure, {
       onLoad: () => load(element, readState(location.search)),
@@ -26,7 +26,16 @@ export function wireCharts(handlers = {}) {
     });
     charts.push(chart);
     drawWhenSeen(chart);
-  }
+  };
+  for (const element of document.querySelectorAll("[data-chart]")) wire(element, document);
+  document.addEventListener("grown", ({ detail }) => {
+    for (const element of document.querySelectorAll("[data-chart]")) {
+      const chart = charts.find((one) => one.element === element);
+      if (!chart) wire(element, document);
+      else if (chart.drawn) detail.waits.push(redrawGrown(chart));
+      else chart.figure = figureOf(element.id);
+    }
+  });
   if (charts.some((chart) => chart.element.hasAttribute("data-ranges"))) {
     addEventListener("popstate", () => show(charts));
     document.addEventListener("click", (event) => followRangeLink(event, charts));
@@ -76,6 +85,15 @@ async function redraw(chart, range, mine) {
   } catch (error) {
     if (mine === latest) fail(chart.element, error);
   }
+}
+
+/** The same chart of a trace that has grown. */
+async function redrawGrown(chart) {
+  const mine = latest;
+  const range = readState(location.search);
+  const figure = chart.element.dataset.url ? null : figureOf(chart.element.id);
+  if (figure) await chart.draw(figure);
+  else if (chart.element.dataset.url) await redraw(chart, range, mine);
 }
 
 /** The server's own page for this state is where the other parts come from, so that both always say the same. */
