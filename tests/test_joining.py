@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import main
 from collector.errors import CollectCancelled, FormatError, SourceError
 from collector.etlwriter import Compression, EtlWriter, Session
 from collector.events.afd import AFD
@@ -109,3 +110,18 @@ def test_nothing_is_left_half_written(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be written"):
         join_traces(files, tmp_path / "no folder" / "joined.etl")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["heap.etl", "kernel.etl", "winsock.etl"]
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(file) for file in three(tmp_path)]
+    target = tmp_path / "joined.etl"
+    assert main(["join", *files, "--output", str(target)]) == 0
+    assert capsys.readouterr().out == f"Wrote {target} ({target.stat().st_size:,} bytes, {len(sample_records()[1]):,} records).\n"
+    assert main(["join", *files, "--output", str(target)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main(["join", files[0], files[0], "--output", str(tmp_path / "other.etl")]) == 2
+    assert "two files or more" in capsys.readouterr().err
+    (tmp_path / "text.etl").write_text("not a trace", encoding="utf-8")
+    assert main(["join", files[0], str(tmp_path / "text.etl"), "--output", str(tmp_path / "other.etl")]) == 1
+    assert "text.etl" in capsys.readouterr().err
+    assert not (tmp_path / "other.etl").exists()

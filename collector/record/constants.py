@@ -4,14 +4,11 @@ Each is checked against the headers of mingw-w64, but for those in `NOT_IN_HEADE
 """
 
 from enum import IntEnum, IntFlag
-from uuid import UUID
 
 __all__ = [
     "CONSTANTS",
-    "GUIDS",
     "INVALID_PROCESSTRACE_HANDLE",
     "INVALID_PROCESSTRACE_HANDLE_32",
-    "KERNEL_LOGGER_NAME",
     "NOT_IN_HEADERS",
     "Clock",
     "Code",
@@ -202,11 +199,6 @@ class HeapEvent(IntEnum):
     DESTROY = 0x23
     FREE = 0x24
 
-
-KERNEL_LOGGER_NAME = "NT Kernel Logger"
-
-GUIDS = {"SystemTraceControlGuid": UUID("9e814aad-3204-11d2-9a82-006008a86939")}
-"""Those that name a session and no provider; the providers' are in `collector.events`."""
 
 INVALID_PROCESSTRACE_HANDLE = 0xFFFF_FFFF_FFFF_FFFF
 INVALID_PROCESSTRACE_HANDLE_32 = 0xFFFF_FFFF

@@ -73,14 +73,19 @@ class Plan:
 
     def session(self, kind: Kind) -> SessionPlan:
         """What a session is started with."""
+        # The kernel's records name the processes and modules; a circle would lose those of the beginning, and they are few.
+        is_whole = self.is_circular and kind is Kind.KERNEL
         return SessionPlan(
-            name=f"{PREFIX}{self.name}-{kind}",
+            name=self.session_name(kind),
             file=str(self.file(kind)),
             buffers=self.buffers[kind],
-            size_limit_mb=self.size_limit_mb,
-            # The kernel's records name the processes and modules; a circle would lose those of the beginning.
-            is_circular=self.is_circular and kind is not Kind.KERNEL,
+            size_limit_mb=0 if is_whole else self.size_limit_mb,
+            is_circular=self.is_circular and not is_whole,
         )
+
+    def session_name(self, kind: Kind) -> str:
+        """The name of a session, as other tools show it."""
+        return f"{PREFIX}{self.name}-{kind}"
 
     def file(self, kind: Kind) -> Path:
         """The file of one session."""

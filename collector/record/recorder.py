@@ -6,7 +6,7 @@ from types import TracebackType
 
 from collector.errors import RecordError
 from collector.record.calls import Windows
-from collector.record.constants import Misc
+from collector.record.constants import HeapEvent, Misc
 from collector.record.losses import LossWatch
 from collector.record.plan import Kind, Plan
 from collector.record.programs import check_exists
@@ -14,7 +14,7 @@ from collector.record.rights import DEBUG, PROFILE, missing_privileges
 from collector.record.sessions import Session, start_heap, start_kernel, start_winsock, stop_named
 from collector.record.structures import CONSOLE_HANDLER
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "prepare_heap"]
 
 _POLL_S = 0.1
 _QUERY_S = 1.0
@@ -68,15 +68,8 @@ class Recorder:
             case Kind.WINSOCK:
                 return start_winsock(self._windows, plan, level=self.plan.level, keywords=self.plan.keywords)
             case Kind.HEAP:
-                return self._start_heap(pids)
-
-    def _start_heap(self, pids: Sequence[int]) -> Session:
-        for pid in pids:
-            check_exists(self._windows, pid)
-        wanted = [*([PROFILE] if self.plan.stacks else []), DEBUG]
-        for name in missing_privileges(self._windows, *wanted):
-            self._say(f"This user lacks {name}: call stacks or processes of other users may be missing in the trace.")
-        return start_heap(self._windows, self.plan.session(Kind.HEAP), pids, self.plan.stacks)
+                prepare_heap(self._windows, pids, self.plan.stacks, self._say)
+                return start_heap(self._windows, plan, pids, self.plan.stacks)
 
     def _say_size(self, kind: Kind, session: Session) -> None:
         asked = self.plan.buffers[kind]
@@ -127,7 +120,7 @@ class Recorder:
         while self._begun:
             kind = self._begun[-1]
             try:
-                counters = stop_named(self._windows, self.plan.session(kind).name)
+                counters = stop_named(self._windows, self.plan.session_name(kind))
                 for line in self.losses.lines(kind, counters) if counters is not None else ():
                     self._say(line)
             except KeyboardInterrupt as error:
@@ -150,7 +143,15 @@ class Recorder:
             return 0
         for kind in reversed(self._begun):
             try:
-                stop_named(self._windows, self.plan.session(kind).name)
+                stop_named(self._windows, self.plan.session_name(kind))
             except RecordError:
                 continue  # nobody is left to tell
         return 1
+
+
+def prepare_heap(windows: Windows, pids: Sequence[int], stacks: Sequence[HeapEvent], say: Callable[[str], None]) -> None:
+    """What has to be before heaps are traced: the processes, and privileges, whose lack is said. Raises RecordError."""
+    for pid in pids:
+        check_exists(windows, pid)
+    for name in missing_privileges(windows, *([PROFILE] if stacks else []), DEBUG):
+        say(f"This user lacks {name}: call stacks or processes of other users may be missing in the trace.")

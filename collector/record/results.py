@@ -35,7 +35,7 @@ def put_together(plan: Plan, windows: Windows, say: Callable[[str], None], shoul
         try:
             join_traces(parts, plan.joined, should_cancel)
         except TraceError:
-            say(f"What was recorded is still in {', '.join(map(str, parts))}.")
+            say(f"What was recorded is still in {', '.join(map(str, parts))}; `sockscope join` tries again.")
             raise
     for part in parts:
         part.unlink(missing_ok=True)

@@ -100,6 +100,7 @@ def _control(args: argparse.Namespace, plan: "Plan") -> int:
 
     from collector.record.plan import PREFIX, Kind
     from collector.record.readiness import leftovers, open_windows, this_machine
+    from collector.record.recorder import prepare_heap
     from collector.record.sessions import change_heap, stop_named
 
     if args.change and not args.pid:
@@ -108,6 +109,7 @@ def _control(args: argparse.Namespace, plan: "Plan") -> int:
     needed = plan if args.change else replace(plan, heap=False)
     windows = open_windows(this_machine(), needed, args.kernel_trace_control, os.environ)
     if args.change:
+        prepare_heap(windows, plan.pids, plan.stacks, tell)
         change_heap(windows, f"{PREFIX}{args.change}-{Kind.HEAP}", plan.pids, plan.stacks)
         say(f"{args.change} now records the heap of {', '.join(map(str, plan.pids))}.")
         return 0

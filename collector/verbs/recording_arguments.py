@@ -121,7 +121,11 @@ def _settle_leftovers(windows: "Windows", plan: Plan, *, is_asked: bool) -> None
     from collector.record.readiness import leftovers
     from collector.record.sessions import stop_named
 
-    found = leftovers(windows)
+    try:
+        found = leftovers(windows)
+    except RecordError as error:  # not everybody may list sessions who may record sockets
+        tell(str(error))
+        return
     for name, sessions in found.items():
         tell(
             f"Sessions of a recording named {name} run: {', '.join(s.name for s in sessions)}. "

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from collector.record.calls import FUNCTIONS, Function
-from collector.record.constants import CONSTANTS, GUIDS, NOT_IN_HEADERS
+from collector.record.constants import CONSTANTS, NOT_IN_HEADERS
 from collector.record.structures import STRUCTURES, header_name
 
 __all__ = ["NOT_DECLARED", "layout", "source"]
@@ -51,7 +51,7 @@ def _measure(kind: Any, pointer_size: int) -> tuple[int, int]:  # Any: the class
 
 def source(pointer_size: int) -> str:
     """One file of assertions for a processor of that pointer size."""
-    return HEAD + "\n".join((*_structures(pointer_size), *_constants(), *_prototypes(), *_guids())) + "\n"
+    return HEAD + "\n".join((*_structures(pointer_size), *_constants(), *_prototypes())) + "\n"
 
 
 def _assert(condition: str, words: str) -> str:
@@ -87,9 +87,3 @@ def _prototypes() -> Iterator[str]:
 
 def _pointer_type(function: Function) -> str:
     return f"{function.result} (WINAPI *)({', '.join(function.types) or 'void'})"
-
-
-def _guids() -> Iterator[str]:
-    """One initialised constant a GUID with a known name, which a linker would refuse twice; the test reads their bytes from the object."""
-    for name in GUIDS:
-        yield f"const GUID *const pointer_to_{name} = &{name};"

@@ -277,12 +277,15 @@ def test_a_named_stop_stops_that_one_in_order(left_over: Played, capsys: pytest.
 
 
 def test_a_change_takes_the_place_of_what_was(left_over: Played, capsys: pytest.CaptureFixture[str]) -> None:
+    left_over.living(5, 6)
     assert main(["record", "--change", "older", "--pid", "5", "--pid", "6", "--stacks", "free"]) == 0
     (update,) = left_over.named("UpdateHeapTrace")
     assert (update.numbers("pids"), update.data("stack_ids")[16]) == ([5, 6], 0x24)
     assert "older now records the heap of 5, 6." in capsys.readouterr().out
     assert main(["record", "--change", "old", "--pid", "5"]) == 1
     assert "No session sockscope-old-heap runs" in capsys.readouterr().err
+    assert main(["record", "--change", "older", "--pid", "7"]) == 1
+    assert "There is no process 7" in capsys.readouterr().err
 
 
 def test_leftovers_are_told_and_go_on(left_over: Played, tmp_path: Path, parts: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -315,6 +318,15 @@ def test_somebody_at_a_terminal_is_asked(
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert record(tmp_path, "--no-kernel") == 0
     assert left_over.running == left
+
+
+def test_who_may_not_list_sessions_may_still_record(
+    left_over: Played, tmp_path: Path, parts: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    left_over.answer("QueryAllTracesW", 5)
+    left_over.file("-winsock.etl", parts[1])
+    assert record(tmp_path, "--no-kernel") == 0
+    assert "cannot be listed" in capsys.readouterr().err
 
 
 def test_a_recording_of_the_same_name_is_not_disturbed(left_over: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -405,15 +417,15 @@ def wait_for(process: subprocess.Popen[str], words: str) -> str:
     raise AssertionError(f"{words!r} was not said: {''.join(lines)}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_ends_the_recording_in_order(library: Path, tmp_path: Path, parts: list[Path], number: signal.Signals) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_the_recording_in_order(library: Path, tmp_path: Path, parts: list[Path], name: str) -> None:
     folder = tmp_path / "windows"
     folder.mkdir()
     script: dict[str, list[list[object]]] = {"living": [[7]], "answer": [["CreateMergedTraceFile", 5]]}
     script["file"] = [[f"-{part.name}", str(part)] for part in parts]
     with start(library, folder, script, "record", "--name", "x", "--output", str(tmp_path), "--pid", "7") as process:
         wait_for(process, "Recording. Ctrl+C ends it")
-        process.send_signal(number)
+        process.send_signal(signal.Signals[name])
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert out.startswith(f"{tmp_path / 'x.etl'}  ")

@@ -227,8 +227,8 @@ def test_a_circle_is_not_for_the_kernel(played: Played, tmp_path: Path) -> None:
     played.living(7)
     with Recorder(played.windows, plan, lambda _: None) as recorder:
         start_all(recorder)
-    modes = [call.properties.LogFileMode & 3 for call in played.calls if "Start" in call.name]
-    assert modes == [1, 2, 2]
+    starts = [call.properties for call in played.calls if "Start" in call.name]
+    assert [(start.LogFileMode & 3, start.MaximumFileSize) for start in starts] == [(1, 0), (2, 9), (2, 9)]
 
 
 def test_a_process_must_exist(played: Played, plan: Plan) -> None:
