@@ -11,6 +11,7 @@ from collector.decoder import Decoder, Tally, VersionKey
 from collector.errors import CollectCancelled, Problem, Severity, StoreLocked
 from collector.inventory import Inventory
 from collector.limits import Limits
+from collector.memory import give_back
 from collector.model.counting import Counting
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
@@ -111,6 +112,7 @@ class Import:
         self.stacks = Stacks(self.processes, clock)
         self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
         self.heaps = Heaps(self.processes, self.stacks, clock, losses)
+        self.model_problems: list[Problem] = []
         self.records = 0
         self.first_ns = self.last_ns = 0
         self.collected_utc = now_utc()
@@ -166,6 +168,9 @@ class Import:
         for rows in self.endings():
             self.writer.write(rows)
             self.tell("reading")
+        self.model_problems = [*self.sockets.problems, *self.stacks.problems, *self.heaps.problems]
+        del self.processes, self.stacks, self.sockets, self.heaps
+        give_back()  # the other process may need much now
 
     def models(self) -> Iterator[Processes | Stacks | Sockets | Heaps]:
         """Those whose rows are wanted, in their order."""
@@ -228,9 +233,7 @@ class Import:
                 layouts=decoder.embedded.damaged,
             ),
             *([Problem(STORED_IN_PART, details={"what": self.limits.words})] if self.limits else []),
-            *self.sockets.problems,
-            *self.stacks.problems,
-            *self.heaps.problems,
+            *self.model_problems,
             *inventory_problems(seen_in(counts), has_stacks=self.writer.counts["stack"] > 0),
         ]
         rows = problem_rows(problems, self.clock)

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.etlwriter.events import HeaderValues
 from collector.losses import Losses
+from collector.model import socket_archive
 from tests.build import ENTER, EXIT, afd, documented
 from tests.build.afd import Who
 from tests.build.events import ENDPOINT, PROCESS, Event
@@ -182,10 +184,12 @@ def test_every_record_may_be_a_window_of_its_own(events: list[Event]) -> None:
     assert model(events, cuts=range(len(events))).tables == model(events).tables
 
 
-@given(traces(), st.integers(0, 2))
+@given(traces(), st.integers(0, 2), st.sampled_from([1, 600, 1 << 20]))
 @settings(max_examples=40, deadline=None)
-def test_the_archive_of_sockets_changes_nothing(events: list[Event], kept: int) -> None:
-    assert model(events, kept=kept).tables == model(events).tables
+def test_the_archive_of_sockets_changes_nothing_in_memory_or_on_disk(events: list[Event], kept: int, waiting_bytes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket_archive, "_AT_ONCE", waiting_bytes)
+        assert model(events, kept=kept).tables == model(events).tables
 
 
 # ---------------------------------------------------------------------------------------------------- nothing twice, nothing lost

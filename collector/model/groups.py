@@ -7,13 +7,13 @@ __all__ = ["Groups", "Int64s"]
 
 Int64s = NDArray[np.int64]
 
-_PENDING = 1 << 18
+_PENDING = 1 << 16
 
 
 class Groups:
     """Number of rows, sums, least and greatest values by key. All values are int64.
 
-    Rows are kept as they come until there are some hundred thousand, then those of one key become one.
+    Rows are kept as they come until there are some ten thousand, then those of one key become one.
     """
 
     def __init__(self, *, keys: int, sums: int = 0, lows: int = 0, highs: int = 0) -> None:

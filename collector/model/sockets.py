@@ -50,7 +50,7 @@ _SOCKETS_AT_ONCE = 10_000
 class Sockets:
     """The socket model of one trace.
 
-    Costs 1 µs a plain record and 6 to 10 µs any other (bench/sockets.py). Memory: what is open, and 250 bytes a socket until the end, since
+    Costs 1 µs a plain record and 6 to 10 µs any other (bench/sockets.py). Memory: what is open, and a number a socket until the end, since
     owners and the other ends of local connections may be known only then. `kept` sockets that are over stay at hand for late records,
     older ones in an archive. Parts of a window of at least `plain_from` records go through arrays as far as they are plain; None: all goes
     one by one.

@@ -12,8 +12,9 @@ __all__ = ["STRETCH", "TimeSpool"]
 
 Records = NDArray[np.void]
 
-STRETCH = 250_000
+STRETCH = 125_000
 """Records that are in memory at once, about."""
+_NEVER = np.iinfo(np.int64).max
 _SAMPLE = 1024  # one time of so many is remembered to choose the stretches
 
 
@@ -66,14 +67,18 @@ class TimeSpool:
             self._spill()
         runs = [np.memmap(self._file, dtype=self._dtype, mode="r", offset=at, shape=(count,)) for at, count in self._runs]
         cursors = [0] * len(runs)
+        heads = np.array(
+            [run["t"][0] for run in runs]
+        )  # the time at each cursor; records come nearly in order, so few runs share a stretch
         for until in self._untils():
             pieces = []
-            for i, run in enumerate(runs):
-                stop = cursors[i] + int(np.searchsorted(run["t"][cursors[i] :], until, side="left"))
-                pieces.append(np.array(run[cursors[i] : stop]))
-                cursors[i] = stop
-            records = np.concatenate(pieces)
-            if records.size:
+            for i in np.flatnonzero(heads < until).tolist():
+                run, first = runs[i], cursors[i]
+                stop = first + int(np.searchsorted(run["t"][first:], until, side="left"))
+                pieces.append(np.array(run[first:stop]))
+                cursors[i], heads[i] = stop, run["t"][stop] if stop < run.size else _NEVER
+            if pieces:
+                records = np.concatenate(pieces)
                 yield records[np.argsort(records["t"], kind="stable")], until
 
     def _untils(self) -> list[int]:

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
+from collector.memory import give_back
 from collector.model.block import Lines, count_of
-from collector.store.bulk import Inserter, connected
+from collector.store.bulk import PRAGMAS_TO_INDEX, Inserter, connected
 from collector.store.counter import Counter, Ending, counter_named
 from collector.store.frames import FINISHED, plain_tuples, read_frame, rows_frame, write_frame
 
@@ -89,7 +90,9 @@ def _end(connection: sqlite3.Connection, inserter: Inserter, counter: Counter | 
     """Make indexes and the rows of the counter at the same time, then insert those; gives how many there are of each table."""
     counted: dict[str, int] = {}
     with ThreadPoolExecutor(1) as threads, tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY) as kept:
-        indexing = threads.submit(_execute, connection, ending.indexes)
+        statements = (*(f"PRAGMA {pragma}" for pragma in PRAGMAS_TO_INDEX), *ending.indexes)
+        indexing = threads.submit(_execute, connection, statements)
+        give_back()
         for rows in counter.finish(first_ns=ending.first_ns) if counter is not None else ():
             for table, lines in rows.items():
                 counted[table] = counted.get(table, 0) + count_of(lines)
