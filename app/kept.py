@@ -45,6 +45,7 @@ class KeptAnswers:
         self._app, self._folder = app, folder
         self._kept: OrderedDict[str, _Answer] = OrderedDict()
         self._bytes = 0
+        self._catalog: list[tuple[int, int, int] | None] = []
         self._salt = secrets.token_hex(8)  # what another run of the server gave may have been made by other code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,6 +129,9 @@ class KeptAnswers:
             return None
         catalog = self._folder.catalog_path
         notes = [_state_of(path) for path in (catalog, catalog.with_name(f"{catalog.name}-wal"))]
+        if notes != self._catalog:  # nobody can ask again for what was made with another catalog
+            self._catalog, self._bytes = notes, 0
+            self._kept.clear()
         now = time.time_ns()
         if trace is None or any(state is not None and now - state[1] < _SETTLED_NS for state in (trace, *notes)):
             return None

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
+from app.kept import KeptAnswers
 from collector.store.engine import TraceFolder
 from tests.build.database import BUILT_KEY, built_database
 from tests.build.served import served
@@ -136,3 +138,33 @@ def test_a_browser_without_a_cookie_gets_one_from_a_kept_page(folder: TraceFolde
         assert not asked
         assert "sockscope_form=" in answer.headers["set-cookie"]
         assert "etag" not in answer.headers
+
+
+def held(folder: TraceFolder, body: bytes) -> tuple[KeptAnswers, TestClient]:
+    """What keeps the answers of a server that always gives the same."""
+    kept = KeptAnswers(Response(body, media_type="text/plain"), folder)
+    return kept, TestClient(kept, base_url="http://127.0.0.1")
+
+
+def test_answers_made_before_a_note_are_not_held_any_more(folder: TraceFolder) -> None:
+    kept, client = held(folder, b"x" * 1000)
+    for round_ in range(3):
+        for number in range(5):
+            client.get(f"{PAGE}?limit={number}")
+        assert (len(kept._kept), kept._bytes) == (5, 5000)
+        time_ns = _LONG_AGO_NS + 1_000_000 * (round_ + 1)
+        os.utime(folder.catalog_path, ns=(time_ns, time_ns))
+    client.get(PAGE)
+    assert (len(kept._kept), kept._bytes) == (1, 1000)
+
+
+def test_the_answers_that_are_held_stay_in_bounds(folder: TraceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.kept._MOST_BYTES", 10_000)
+    monkeypatch.setattr("app.kept._MOST_OF_ONE", 3_000)
+    kept, client = held(folder, b"x" * 3000)
+    for number in range(20):
+        assert client.get(f"{PAGE}?limit={number}").content == b"x" * 3000
+    assert (len(kept._kept), kept._bytes) == (3, 9000)
+    too_large, client = held(folder, b"x" * 3001)
+    client.get(PAGE)
+    assert (len(too_large._kept), too_large._bytes) == (0, 0)

@@ -87,6 +87,29 @@ def test_damage_gives_at_most_what_was_asked_for(method: Compression, packed: by
     assert len(expand(packed, size, method)) <= size
 
 
+def huffman_abc() -> bytes:
+    """abc, a match of distance 3 and length 297, end of stream: codes of two bits for the letters, three for the others (MS-XCA 2.2)."""
+    lengths = bytearray(256)
+    for symbol, bits in ((97, 2), (98, 2), (99, 2), (256, 3), (256 + 16 + 15, 3)):
+        lengths[symbol // 2] |= bits << 4 * (symbol % 2)
+    word = int("0001101111110000", 2)
+    return bytes(lengths) + struct.pack("<HHBH", word, 0, 0xFF, 294)
+
+
+@pytest.mark.parametrize(
+    ("method", "packed"),
+    [
+        (Compression.XPRESS, bytes.fromhex("ffffff1f61626317000fff2601")),
+        (Compression.LZNT1, bytes.fromhex("05b0086162632621")),
+        (Compression.XPRESS_HUFF, huffman_abc()),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 60, 150, 298, 299, 300])
+def test_a_last_match_that_goes_beyond_the_end_is_taken_up_to_it(method: Compression, packed: bytes, size: int) -> None:
+    """Recorded files have such buffers: their last records would be lost with the whole buffer."""
+    assert expand(packed, size, method) == (b"abc" * 100)[:size]
+
+
 def test_a_longer_stream_is_cut_at_the_size_asked_for() -> None:
     assert expand(literals_xpress(PLAIN), 100, Compression.XPRESS) == PLAIN[:100]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from collector.etlwriter.compression import xpress
 from tests.etl_bytes import (
     COMPRESSED,
     START_TICKS,
@@ -49,6 +50,16 @@ def test_a_buffer_that_does_not_expand_costs_only_itself(tmp_path: Path, damage:
     assert reading.problem("decompression_failed").count == 1
     assert "buffer 2 at byte" in reading.problem("decompression_failed").text
     assert reading.losses.spans
+
+
+@pytest.mark.parametrize("beyond", [1, 8, 100])
+def test_a_buffer_whose_last_match_goes_beyond_its_end_is_whole(tmp_path: Path, beyond: int) -> None:
+    """The bytes behind the last record are a run that the packer took in one match, longer than the buffer."""
+    content = body([system(T + n, payload=bytes(16)) for n in range(1, 9)])
+    packed = buffer(packed=xpress(content + bytes(3 + beyond)), filled=72 + len(content), sequence=1)
+    reading = read_bytes(tmp_path, trace(packed, mode=COMPRESSED, first_size=512))
+    assert reading.problems == []
+    assert reading.column("ticks") == [T, *range(T + 1, T + 9)]
 
 
 def test_a_wrong_size_of_a_compressed_buffer_is_found_out(tmp_path: Path) -> None:
