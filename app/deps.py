@@ -66,6 +66,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
         if head is None:
             raise NotFound(f"The file of trace {key} holds no trace. Move it away and collect the trace again.")
         head = replace(living_head(folder, head), version=version)
+        request.state.trace_head = head  # what goes wrong from here on is said among the pages of this trace
         yield OpenTrace(key, db, head, urls)
 
 

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from app.filters import BadFilter
 from app.links import BadLink
-from app.page import Crumb, Page
+from app.page import Crumb, Page, TraceHead
 from app.paging import BadPosition
 from app.safety import HEADERS
 from collector.errors import StoreError, StoreLocked, StoreSlow
@@ -103,14 +103,19 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
 
     def answer(request: Request, status: int, title: str, sentence: str, advice: str = "", ways: tuple[Crumb, ...] = ()) -> Response:
         urls = request.app.state.urls
-        page = ErrorPage(
-            title=title, sentence=sentence, status=status, advice=advice, ways=ways, crumbs=(Crumb("traces", urls("traces")),), section=""
-        )
+        head: TraceHead | None = getattr(request.state, "trace_head", None)
+        crumbs: tuple[Crumb, ...] = (Crumb("traces", urls("traces")),)
+        if head is not None:
+            crumbs += (Crumb(head.name, urls("overview", trace_key=head.key)),)
+        page = ErrorPage(title=title, sentence=sentence, status=status, advice=advice, ways=ways, trace=head, crumbs=crumbs)
         headers = {"Retry-After": "2"} if status == 503 else {}
         try:
             return render(request, "error.html", page, status_code=status, headers=headers, reads_query=False)
         except BadRequest:  # the form itself is what the request has wrong
             return PlainTextResponse(f"{title}\n{sentence}\n{advice}\n", status, headers)
+
+    def begin(request: Request) -> tuple[Crumb, ...]:
+        return (Crumb("the list of traces", request.app.state.urls("traces")),)
 
     def bad(request: Request, error: Exception) -> Response:
         whole = Crumb("the same page without filters", request.app.state.urls.base_path + request.url.path)
@@ -137,7 +142,7 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
     def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 404:
-            return answer(request, 404, "Not found", f"There is no page {request.url.path}.", "Begin with the list of traces.")
+            return answer(request, 404, "Not found", f"There is no page {request.url.path}.", ways=begin(request))
         response = answer(request, error.status_code, "This does not work", _in_words(error, request.method))
         response.headers.update(error.headers or {})
         return response

@@ -3,7 +3,9 @@
 Every function takes a stored value and returns text; None (what the data does not say) becomes "unknown" where a page shows it.
 """
 
+import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, timedelta
 
 from app import clockface
@@ -16,12 +18,14 @@ __all__ = [
     "Status",
     "absolute",
     "address",
+    "breakable",
     "bytes_exact",
     "bytes_text",
     "clock_time",
     "count",
     "duration",
     "duration_exact",
+    "fields",
     "flag",
     "hexadecimal",
     "iso_utc",
@@ -47,6 +51,8 @@ MINUS = "\N{MINUS SIGN}"
 
 _MASK = (1 << 64) - 1
 _GROUPS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[:\\/_])(?=[^:\\/_])")
+_SHORT = 15
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _TIME_UNITS = (
     (86_400_000_000_000, "d"),
@@ -104,7 +110,10 @@ def count(value: int | None) -> str:
 
 def per_second(count: int, span_ns: int) -> str | None:
     """How often something came in each second of the time from its first to its last; None where that is under a second: no rate then."""
-    return f"{(count - 1) * 1_000_000_000 / span_ns:.3g}" if count > 1 and span_ns >= 1_000_000_000 else None
+    if count < 2 or span_ns < 1_000_000_000:
+        return None
+    rate = (count - 1) * 1_000_000_000 / span_ns
+    return f"{rate:.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def plural(value: int, one: str, many: str | None = None) -> str:
@@ -257,6 +266,21 @@ def status(value: int | None) -> str:
     return " ".join(parts) + (f" · {winsock.name} {winsock.number}" if winsock is not None else "")
 
 
+def breakable(value: object) -> list[str]:
+    """A value in the pieces between which a line may break: the words of a name, an address and its port, the folders of a path.
+
+    A short one has one piece.
+    """
+    text = str(value)
+    return _BREAKS.split(text) if len(text) > _SHORT else [text]
+
+
+def fields(stored: str | Mapping[str, object]) -> str:
+    """The fields that a record has besides those with a column, from its JSON: `address family 2, protocol 6`."""
+    known = json.loads(stored) if isinstance(stored, str) else stored
+    return ", ".join(f"{words(name)} {value}" for name, value in known.items() if value is not None)
+
+
 def flag(value: bool | None) -> str:
     """Yes, no, or unknown."""
     return UNKNOWN if value is None else "yes" if value else "no"
@@ -270,12 +294,14 @@ def words(name: str | None) -> str:
 FILTERS = {
     "address": address,
     "absolute": absolute,
+    "breakable": breakable,
     "bytes_exact": bytes_exact,
     "bytes_text": bytes_text,
     "clock_time": clock_time,
     "count": count,
     "duration": duration,
     "duration_exact": duration_exact,
+    "fields": fields,
     "flag": flag,
     "hexadecimal": hexadecimal,
     "iso_utc": iso_utc,

@@ -88,7 +88,7 @@ class Page:
     """The base of all pages.
 
     `section` is the entry of the navigation that is lit, `canonical` the path under which others find the page's object where the request's
-    own path need not be that.
+    own path need not be that. `within` is the key of the trace to which a search from here keeps, for pages of no trace.
     """
 
     title: str
@@ -97,5 +97,6 @@ class Page:
     crumbs: tuple[Crumb, ...] = field(default=(), metadata={"json": False})
     section: str = field(default="", metadata={"json": False})
     query: str = field(default="", metadata={"json": False})
+    within: str = field(default="", metadata={"json": False})
     canonical: str = field(default="", metadata={"json": False})
     notes: NotesPart | None = None

@@ -18,6 +18,7 @@ from app.assets import template_folder
 from app.errors import BadRequest
 from app.forms import PageForm
 from app.glossary import term
+from app.labels import label
 from app.listing import Listing
 from app.page import Page
 from app.rows import table_rows
@@ -42,7 +43,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= fmt.FILTERS | {"term": term}
+    made.filters |= fmt.FILTERS | {"term": term, "label": label}
     made.globals |= {"sections": SECTIONS, "table_rows": table_rows}
     return made
 

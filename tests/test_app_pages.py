@@ -12,10 +12,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.answers import ANSWERS
+from app.labels import LABELS, label
 from app.recording import AREAS
 from app.sections import SECTIONS
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
+from collector.words import MATCHES
 from tests.build.database import built_database
 from tests.build.served import served
 from tests.build.small_trace import HOSTILE, KEY, SMALL, small_folder
@@ -371,6 +373,34 @@ def test_the_search_box_understands_every_spelling(client: TestClient, text: str
     hits = {one["title"]: [hit["link"] for hit in one["hits"]] for one in found}
     assert link in hits[group]
     assert client.get(f"/t/{KEY}/{link}").status_code in ((200, 404) if group == "Sockets" else (200,))
+
+
+def test_a_search_from_a_trace_stays_in_it_until_it_is_told_otherwise(client: TestClient) -> None:
+    answer = client.get(f"/search?q=443&trace={KEY}").text
+    assert answer.count(f'<input type="hidden" name="trace" value="{KEY}">') == 2
+    assert f'<a href="/t/{KEY}">small.etl</a>' in answer.partition("<main")[0]
+    assert 'name="trace"' not in client.get("/search?q=443").text
+
+
+def test_a_search_says_where_it_looked_and_what_it_left_out(client: TestClient) -> None:
+    assert page(client, "/search?q=zzz")["sentence"] == "Nothing matches “zzz” in 1 trace."
+    assert page(client, "/search?q=zzz&trace=abc")["sentence"] == "Nothing matches “zzz” in trace abc, which is not in this database."
+
+
+def test_what_is_not_in_a_trace_is_said_among_the_pages_of_the_trace(client: TestClient) -> None:
+    answer = client.get(f"/t/{KEY}/sockets/0xffff@5")
+    assert answer.status_code == 404
+    assert f'href="/t/{KEY}/aborts"' in answer.text
+    assert "data-share" not in answer.text, "there is no view to share"
+    elsewhere = client.get("/t/000000000000/sockets")
+    assert elsewhere.status_code == 404
+    assert "/aborts" not in elsewhere.text
+
+
+def test_every_matching_rule_and_odd_heap_record_has_a_label() -> None:
+    known = {*MATCHES} - {"none"} | {"double_free", "free_wrong_heap", "free_never_allocated", "free_after_destroy", "free_unknown"}
+    assert known <= {*LABELS}
+    assert label("double_frees") == "double frees"
 
 
 def test_the_api_page_describes_every_filter(client: TestClient) -> None:

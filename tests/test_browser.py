@@ -146,6 +146,25 @@ def test_every_page_is_quiet_and_fits(browser: Browser, site: str, places: dict[
     assert faults == []
 
 
+def test_on_a_small_screen_the_page_is_seen_in_the_navigation_and_numbers_have_names(
+    browser: Browser, site: str, places: dict[str, str]
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    for name in ("ports", "stacks", "overview"):
+        open_page(page, site + places[name])
+        box = page.locator(".sections a[aria-current]").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0, name
+        assert box["x"] + box["width"] <= 390, name
+    open_page(page, site + places["ports"])
+    bare = page.locator("table.list td.k-count, table.list td.k-bytes, table.list td.k-errors").evaluate_all(
+        "cells => cells.filter(cell => !getComputedStyle(cell, '::before').content.includes(cell.dataset.label)).length"
+    )
+    assert bare == 0
+    context.close()
+
+
 def test_no_page_has_a_serious_accessibility_violation(browser: Browser, site: str, places: dict[str, str]) -> None:
     faults = []
     for scheme in ("light", "dark"):

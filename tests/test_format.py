@@ -107,3 +107,19 @@ def test_counts_take_their_noun() -> None:
     assert fmt.plural(1234, "process", "processes") == f"1{THIN}234 processes"
     assert fmt.words("open_at_end") == "open at end"
     assert (fmt.flag(True), fmt.flag(False), fmt.flag(None)) == ("yes", "no", "unknown")
+
+
+def test_names_may_break_between_their_words_and_short_ones_do_not() -> None:
+    assert fmt.breakable("AfdConnectIndicationWithAddress") == ["Afd", "Connect", "Indication", "With", "Address"]
+    assert fmt.breakable("203.0.113.150:49200") == ["203.0.113.150:", "49200"]
+    assert fmt.breakable("HeapAlloc") == ["HeapAlloc"]
+    assert fmt.breakable(7010) == ["7010"]
+
+
+def test_fields_of_a_record_are_words() -> None:
+    assert fmt.fields('{"address_family": 2, "cq": "0x1f", "absent": null}') == "address family 2, cq 0x1f"
+
+
+def test_rates_have_no_exponent() -> None:
+    assert (fmt.per_second(5001, 10**9), fmt.per_second(42, 10**9), fmt.per_second(2, 15 * 10**9)) == ("5000", "41", "0.0667")
+    assert (fmt.per_second(1, 10**9), fmt.per_second(9, 10**8)) == (None, None)

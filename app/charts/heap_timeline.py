@@ -161,11 +161,11 @@ def _rate_row(busy: Sequence[HeapBucket]) -> Row:
         "range": [-fewest * 1.08 - 0.01, most * 1.08 + 0.01],
         "tickvals": [value for value, _ in ticks],
         "ticktext": [text for _, text in ticks],
-        "title": {"text": "blocks", "standoff": 4},
+        "title": {"text": "came, went", "standoff": 4},
         "showgrid": True,
         "gridcolor": COLOURS["line"],
     }
-    return Row(axis | {"title": {"text": ""}}, 80)
+    return Row(axis, 80)
 
 
 def _rates(time: TimeAxis, busy: Sequence[HeapBucket]) -> list[dict[str, Any]]:  # Any: JSON

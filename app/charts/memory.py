@@ -10,6 +10,8 @@ from app.charts.figure import COLOURS, Figure, Row, TimeAxis, layout, plain
 __all__ = ["Area", "Cut", "memory_figure"]
 
 PIXELS = 340
+_BLOCK_LABELS = (0.88, 0.76, 0.64)
+"""Where in a block its name stands, from its foot: blocks that follow each other on a small screen have theirs at different heights."""
 _FOCUS_PART = 8
 """The shared bytes fill at least about one part in this many of the picture's height; else the picture is cut around them."""
 
@@ -163,13 +165,15 @@ def _labels(time: TimeAxis, areas: Sequence[Area], floor: int) -> list[dict[str,
     """The areas' names inside them, each where the others leave room."""
     shared = next((area for area in areas if area.role == "shared"), None)
     labels = []
+    blocks = 0
     for area in areas:
         lo, hi, at = area.lo, area.hi, time.clipped(area.from_ns, time.from_ns)
         if shared is not None and area is not shared:  # the larger part beside the shared bytes
             lo, hi = max(((lo, shared.lo), (shared.hi, hi)), key=lambda part: part[1] - part[0])
             if hi <= lo:
                 lo, hi = area.lo, area.hi
-        place = {"block": 0.88, "shared": 0.5}.get(area.role, 0.5 if shared is not None else 0.3)
+        place = {"block": _BLOCK_LABELS[blocks % len(_BLOCK_LABELS)], "shared": 0.5}.get(area.role, 0.5 if shared is not None else 0.3)
+        blocks += area.role == "block"
         labels.append(
             {
                 "x": at,

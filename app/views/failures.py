@@ -23,7 +23,7 @@ COLUMNS = (
     Column("remote", "Remote", "mono"),
     Column("first_ns", "First", "time"),
     Column("last_ns", "Last", "time"),
-    Column("per_second", "A second", "optional"),
+    Column("per_second", "Per second", "rate"),
     Column("after_end", "After its end", "count"),
 )
 

@@ -77,14 +77,14 @@ MODULE_COLUMNS = (
 )
 ANOMALY_COLUMNS = (
     Column("t_ns", "Time", "time", keeps=True),
-    Column("kind", "What", "words", keeps=True),
+    Column("kind", "What", "label", keeps=True),
     Column("heap", "Heap", "address"),
     Column("address", "Address", "address"),
     Column("allocation", "Allocation", "allocation"),
     Column("tid", "Thread", "number"),
     Column("stack", "Stack", "stack"),
 )
-COUNTER_COLUMNS = (Column("name", "Counter", "words", keeps=True), Column("value", "Value", "count", keeps=True))
+COUNTER_COLUMNS = (Column("name", "Counter", "label", keeps=True), Column("value", "Value", "count", keeps=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ REMOTE_COLUMNS = (
     Column("host", "Remote host", "mono", keeps=True),
     Column("count", "Connections", "count", keeps=True),
     Column("process", "Process", "process"),
-    Column("per_second", "A second", "optional"),
+    Column("per_second", "Per second", "rate"),
     Column("open_at_end", "Not closed", "count"),
     Column("closed_here", "Closed here", "count"),
     Column("first_ns", "First", "time"),
@@ -33,7 +33,7 @@ REMOTE_COLUMNS = (
 USE_COLUMNS = (
     Column("process", "Process", "process", keeps=True),
     Column("opens", "Sockets", "count", keeps=True),
-    Column("per_second", "A second", "optional"),
+    Column("per_second", "Per second", "rate"),
     Column("open_at_end", "Not closed", "count"),
     Column("ports", "Local ports", "count"),
     Column("peak_dynamic", "Dynamic at once", "count"),

@@ -1,6 +1,6 @@
 """The search box: what a few typed words may mean, in one trace or in all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -35,9 +35,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage(Page):
-    """The results of a search."""
+    """The results of a search: the traces in which something was found, the names of the others."""
 
     found: tuple[Found, ...]
+    without: tuple[str, ...] = ()
+    everywhere_href: str = field(default="", metadata={"json": False})
 
 
 @router.get(
@@ -61,16 +63,38 @@ def search_page(request: Request, db: Catalog) -> Response:
         raise BadRequest(f"A search has at most {MAX_TEXT} characters.")
     entries = [one for one in (catalog.entries(db) if db is not None else []) if one.state in ("complete", "live")]
     wanted = [one for one in entries if one.key == only] if only else entries[:MAX_TRACES]
-    found = tuple(_look(request.app.state.folder, one, text) for one in wanted) if text else ()
+    looked = [_look(request.app.state.folder, one, text) for one in wanted] if text else []
+    found = tuple(one for one in looked if one.groups or one.note)
+    where = _where(wanted, only, len(entries))
     number = sum(len(group.hits) for one in found for group in one.groups)
     if not text:
         sentence = "Type an error, a port, an IP address or prefix, a process id or name, an address, or a module."
     elif number:
-        sentence = f"{plural(number, 'match', 'matches')} for “{text}” in {plural(len(wanted), 'trace')}."
+        sentence = f"{plural(number, 'match', 'matches')} for “{text}” in {where}."
     else:
-        sentence = f"Nothing matches “{text}” in {plural(len(wanted), 'trace')}."
-    crumbs = (Crumb("traces", request.app.state.urls("traces")),)
-    return render(request, "search.html", SearchPage(title="Search", sentence=sentence, crumbs=crumbs, query=text, found=found))
+        sentence = f"Nothing matches “{text}” in {where}."
+    urls = request.app.state.urls
+    crumbs: tuple[Crumb, ...] = (Crumb("traces", urls("traces")),)
+    if only and wanted:
+        crumbs += (Crumb(wanted[0].name, urls("overview", trace_key=only)),)
+    page = SearchPage(
+        title="Search",
+        sentence=sentence,
+        crumbs=crumbs,
+        query=text,
+        found=found,
+        within=only if wanted else "",
+        without=tuple(one.name for one in looked if not (one.groups or one.note)) if number else (),
+        everywhere_href=urls("search", {"q": text}) if only and text and len(entries) > len(wanted) else "",
+    )
+    return render(request, "search.html", page)
+
+
+def _where(wanted: list[catalog.EntryRow], only: str, number: int) -> str:
+    """Where was looked, in words."""
+    if only:
+        return wanted[0].name if wanted else f"trace {only}, which is not in this database"
+    return f"the {len(wanted)} traces collected last, of {number}" if number > len(wanted) else plural(number, "trace")
 
 
 def _look(folder: TraceFolder, entry: catalog.EntryRow, text: str) -> Found:

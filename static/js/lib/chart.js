@@ -1,5 +1,6 @@
 // Draws figures. The only module that touches Plotly; it is loaded when the first chart comes near the window.
 
+import { NARROW, narrowed } from "./narrow.js";
 import { linkOf, outline, pointOf } from "./pick.js";
 import { themed } from "./theme.js";
 import { nsAt, positionOf } from "./time.js";
@@ -74,7 +75,7 @@ export class Chart {
     const colours = colourOf(this.element);
     const { data, layout } = themed(this.figure, colours);
     layout.font = { ...layout.font, family: getComputedStyle(this.element).fontFamily };
-    this.narrow(layout);
+    if (this.element.clientWidth < NARROW) Object.assign(layout, narrowed(layout));
     layout.shapes = [...(layout.shapes ?? []), ...this.shapes(colours)];
     if (!this.drawn) this.element.replaceChildren();
     await Plotly.react(this.element, data, layout, CONFIG);
@@ -82,19 +83,6 @@ export class Chart {
     this.element.append(this.cross);
     this.drawn = true;
     this.element.dataset.drawn = String(Number(this.element.dataset.drawn ?? 0) + 1);
-  }
-
-  /** On a small screen the labels give their room to the plot. */
-  narrow(layout) {
-    if (this.element.clientWidth >= 560) return;
-    layout.margin = { ...layout.margin, l: Math.min(layout.margin.l, 58), r: 8 };
-    layout.font = { ...layout.font, size: 10 };
-    const { tickvals, ticktext } = layout.xaxis ?? {};
-    if (tickvals) {
-      const kept = (_, place) => place % 3 === 1; // names of the wall clock's times are long
-      layout.xaxis = { ...layout.xaxis, tickvals: tickvals.filter(kept), ticktext: ticktext.filter(kept) };
-    }
-    for (const [key, axis] of Object.entries(layout)) if (/^[xy]axis/.test(key)) layout[key] = { ...axis, nticks: key[0] === "x" ? 4 : 3 };
   }
 
   shapes(colours) {
