@@ -196,7 +196,7 @@ class Windows:
     """
 
     def __init__(self, paths: Mapping[Library, str] | None = None) -> None:
-        self._paths = {"advapi32": "advapi32.dll", "kernel32": "kernel32.dll", **(paths or {})}
+        self.paths = {"advapi32": "advapi32.dll", "kernel32": "kernel32.dll", **(paths or {})}
         self._libraries: dict[Library, ctypes.CDLL] = {}
         self._bound: dict[str, Callable[..., Any]] = {}
 
@@ -214,7 +214,7 @@ class Windows:
             try:
                 function = getattr(library, name)
             except AttributeError as error:
-                raise MissingCall(self._paths[declared.library], name) from error
+                raise MissingCall(self.paths[declared.library], name) from error
             function.restype = ctype_of(declared.result)
             function.argtypes = [ctype_of(kind) for kind in declared.types]
             self._bound[name] = function
@@ -223,7 +223,7 @@ class Windows:
     def library(self, name: Library) -> ctypes.CDLL:
         """Load a library. Raises MissingLibrary."""
         if name not in self._libraries:
-            path = self._paths.get(name)
+            path = self.paths.get(name)
             if path is None:
                 raise MissingLibrary(f"{name}.dll", 126, "not found")
             try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from collector.plain import say
 from collector.verbs.arguments import Verbs, new_verb
-from collector.verbs.recording_arguments import add_recording, collect_and_link, exit_status, plan_of, print_commands, ready, tell
+from collector.verbs.recording_arguments import add_recording, collect_and_link, exit_status, guarded, plan_of, print_commands, ready, tell
 
 if TYPE_CHECKING:
     from collector.record.calls import Windows
@@ -59,10 +59,9 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 def _launch(args: argparse.Namespace, plan: "Plan", words: Sequence[str], windows: "Windows", should_cancel: Callable[[], bool]) -> int:
     from collector.record.plan import Kind
     from collector.record.programs import Program
-    from collector.record.recorder import Recorder
     from collector.record.results import put_together
 
-    with Recorder(windows, plan, tell) as recorder:
+    with guarded(windows, plan) as recorder:
         for kind in plan.kinds:
             if kind is not Kind.HEAP:
                 recorder.start(kind)

@@ -10,7 +10,17 @@ from collector.errors import RecordError
 from collector.limits import parse_moment
 from collector.plain import say
 from collector.verbs.arguments import Verbs, new_verb
-from collector.verbs.recording_arguments import add_recording, checked, collect_and_link, exit_status, plan_of, print_commands, ready, tell
+from collector.verbs.recording_arguments import (
+    add_recording,
+    checked,
+    collect_and_link,
+    exit_status,
+    guarded,
+    plan_of,
+    print_commands,
+    ready,
+    tell,
+)
 
 if TYPE_CHECKING:
     from collector.record.calls import Windows
@@ -28,8 +38,7 @@ EXAMPLE = r"""example:
   sockscope record --pid 1234 --print-commands
       prints the commands of Windows's own tools for that; works on every system
 
-Needs an administrator, and for heaps the Windows Performance Toolkit. Sessions are stopped however this ends; should it be killed, the
-next recording finds them and offers to stop them.
+Needs an administrator, and for heaps the Windows Performance Toolkit. Sessions are stopped however this ends, also when it is killed.
 
 exit status: 0 complete; 3 recorded, but events were lost; 1 nothing recorded; 2 wrong usage"""
 
@@ -74,12 +83,11 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool]) -> int:
     from collector.record.plan import Kind
-    from collector.record.recorder import Recorder
     from collector.record.results import put_together
 
     if plan.heap:
         tell("Heap tracing slows the traced process and writes much. Blocks that were allocated before are unknown.")
-    with Recorder(windows, plan, tell) as recorder:
+    with guarded(windows, plan) as recorder:
         for kind in plan.kinds:
             recorder.start(kind, plan.pids if kind is Kind.HEAP else ())
         tell(f"Recording. Ctrl+C ends it, or from another prompt: sockscope record --stop {plan.name}")

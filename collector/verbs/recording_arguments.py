@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,8 +16,9 @@ from collector.verbs.arguments import add_database
 
 if TYPE_CHECKING:
     from collector.record.calls import Windows
+    from collector.record.recorder import Recorder
 
-__all__ = ["add_recording", "checked", "collect_and_link", "exit_status", "plan_of", "print_commands", "ready", "tell"]
+__all__ = ["add_recording", "checked", "collect_and_link", "exit_status", "guarded", "plan_of", "print_commands", "ready", "tell"]
 
 T = TypeVar("T")
 _DEFAULTS = {Kind.KERNEL: KERNEL_BUFFERS, Kind.WINSOCK: WINSOCK_BUFFERS, Kind.HEAP: HEAP_BUFFERS}
@@ -148,6 +150,17 @@ def _is_yes(question: str) -> bool:
         return False
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@contextmanager
+def guarded(windows: "Windows", plan: Plan) -> Iterator["Recorder"]:
+    """A recorder, and a second process that stops its sessions should this one be killed."""
+    from collector.record.guardian import Guardian
+    from collector.record.recorder import Recorder
+
+    names = [plan.session_name(kind) for kind in reversed(plan.kinds)]
+    with Guardian(names, windows.paths), Recorder(windows, plan, tell) as recorder:
+        yield recorder
 
 
 def collect_and_link(args: argparse.Namespace, file: Path, should_cancel: Callable[[], bool]) -> bool:

@@ -5,19 +5,21 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.cli import main
-from collector.record import readiness
+from collector.record import guardian, readiness
 from collector.record.readiness import Machine
 from tests.build.imported import collect
 from tests.record.played import Played
 from tests.test_invariance import contents, rewritten, sample_session
 from tests.test_joining import three
 
+STOPS = [f"ControlTraceW stop sockscope-x-{kind}" for kind in ("heap", "winsock", "kernel")]
 LINUX = Machine("linux", (0, 0), 8, False)
 WINDOWS_11 = Machine("win32", (10, 0), 8, True)
 
@@ -28,6 +30,7 @@ def machine(played: Played, library: Path, monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.setattr(readiness, "this_machine", lambda: WINDOWS_11)
     monkeypatch.setattr(readiness, "find_toolkit", lambda *_, **__: library)
     monkeypatch.setattr(readiness, "Windows", lambda paths: played.windows)
+    monkeypatch.setattr(guardian, "Guardian", lambda *_: nullcontext())  # the tests with processes of their own have one
     return played
 
 
@@ -397,7 +400,7 @@ def start(library: Path, folder: Path, script: dict[str, list[list[object]]], *w
     return subprocess.Popen(
         command,
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root), **environment},
+        env={**os.environ, "PYTHONPATH": str(root), "PLAYED_FOLDER": str(folder), **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -431,12 +434,23 @@ def test_a_signal_ends_the_recording_in_order(library: Path, tmp_path: Path, par
     assert out.startswith(f"{tmp_path / 'x.etl'}  ")
     after = Played(library, folder)
     assert after.running == 0
-    assert [call for call in after.order if "stop" in call] == [
-        f"ControlTraceW stop sockscope-x-{kind}" for kind in ("heap", "winsock", "kernel")
-    ]
+    assert [call for call in after.order if "stop" in call] == STOPS
 
 
-def test_what_a_crash_leaves_is_found_by_the_next(library: Path, tmp_path: Path, parts: list[Path]) -> None:
+def test_the_sessions_of_a_recording_that_is_killed_are_stopped(library: Path, tmp_path: Path) -> None:
+    """By a second process that waits for that."""
+    folder = tmp_path / "windows"
+    folder.mkdir()
+    with start(library, folder, {"living": [[7]]}, "record", "--name", "x", "--output", str(tmp_path), "--pid", "7") as process:
+        wait_for(process, "Recording. Ctrl+C ends it")
+        process.kill()
+        process.communicate(timeout=60)  # the other process holds its output: it ends then
+    after = Played(library, folder)
+    assert after.running == 0
+    assert [call for call in after.order if "stop" in call] == STOPS
+
+
+def test_what_is_left_when_both_are_killed_is_found_by_the_next(library: Path, tmp_path: Path, parts: list[Path]) -> None:
     folder = tmp_path / "windows"
     folder.mkdir()
     words = ("record", "--output", str(tmp_path), "--duration", "1ms", "--no-kernel")

@@ -225,7 +225,7 @@ def test_all_sessions_are_listed_however_many(played: Played) -> None:
 
 
 def test_without_the_toolkit_nothing_is_asked(played: Played) -> None:
-    played.windows._paths.pop("KernelTraceControl")
+    played.windows.paths.pop("KernelTraceControl")
     with pytest.raises(MissingLibrary):
         start_heap(played.windows, PLAN, [1], [])
     assert played.running == 0

@@ -115,6 +115,15 @@ void play_reset(const char *world_path, const char *log_path) {
   last_error = 0;
 }
 
+/* A process that nobody has set up sees the sessions of the folder that its environment names. */
+__attribute__((constructor)) static void join_in(void) {
+  const char *folder = getenv("PLAYED_FOLDER");
+  char sessions[1024], calls[1024];
+  if (!folder) return;
+  snprintf(sessions, sizeof sessions, "%s/sessions", folder), snprintf(calls, sizeof calls, "%s/calls.jsonl", folder);
+  play_reset(sessions, calls);
+}
+
 void play_answer(const char *call, u32 code) {
   for (u32 i = 0; i < 64; i++) {
     if (!scripts[i].call[0]) strncpy(scripts[i].call, call, 31);

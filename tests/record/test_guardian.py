@@ -1,0 +1,62 @@
+"""The process that stops sessions in the place of a recorder that was killed."""
+
+import io
+import time
+from pathlib import Path
+
+import pytest
+
+from collector.record.buffers import Buffers
+from collector.record.guardian import Guardian, guard
+from collector.record.plan import SessionPlan
+from collector.record.sessions import start_winsock
+from tests.record.played import Played
+
+NAMES = ["sockscope-x-winsock", "sockscope-x-kernel"]
+
+
+@pytest.fixture
+def started(played: Played) -> Played:
+    for name in reversed(NAMES):
+        start_winsock(played.windows, SessionPlan(name, "x.etl", Buffers(64, 2, 2)), level=5, keywords=0)
+    return played
+
+
+def test_a_word_of_the_recorder_lets_all_be(started: Played) -> None:
+    assert guard(io.BytesIO(b"over\n"), started.windows, NAMES) == []
+    assert started.running == 2
+
+
+def test_an_end_without_a_word_stops_what_runs_in_order(started: Played) -> None:
+    assert guard(io.BytesIO(), started.windows, ["sockscope-x-heap", *NAMES]) == NAMES
+    assert started.running == 0
+
+
+def test_half_a_word_is_none(started: Played) -> None:
+    assert guard(io.BytesIO(b"ov"), started.windows, NAMES) == NAMES
+
+
+def test_one_that_cannot_be_stopped_keeps_none_of_the_others(started: Played) -> None:
+    started.answer("Stop", 5)
+    assert guard(io.BytesIO(), started.windows, NAMES) == NAMES[1:]
+
+
+def test_the_process_ends_with_the_recording(started: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAYED_FOLDER", str(tmp_path / "windows"))
+    guardian = Guardian(NAMES, started.windows.paths)
+    with guardian:
+        process = guardian._process
+        assert process is not None
+        assert process.poll() is None
+    assert process.returncode == 0
+    assert started.running == 2
+
+
+def test_one_that_is_gone_does_not_disturb_the_end(started: Played) -> None:
+    guardian = Guardian(NAMES, started.windows.paths)
+    with guardian:
+        assert guardian._process is not None
+        guardian._process.kill()
+        guardian._process.wait()
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
