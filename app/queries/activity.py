@@ -1,10 +1,10 @@
 """What happened in a trace over time, in buckets: sockets, operations, bytes, errors, aborts, live heap."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, func, select
 
-from app.queries.resolution import level_for
+from app.queries.resolution import joined, level_for
 from collector.store.tables import TRACE
 
 __all__ = ["Activity", "ActivityPoint", "HeapPoint", "activity"]
@@ -85,7 +85,25 @@ def activity(db: Connection, from_ns: int, to_ns: int, *, process_n: int | None 
     for bucket, count in aborts.items():
         points.append(ActivityPoint(bucket << level, (bucket + 1) << level, open_before, 0, 0, 0, 0, count, None))
     points.sort(key=lambda point: point.from_ns)
-    return Activity(from_ns, to_ns, level, open_before, tuple(points), tuple(_heap(db, from_ns, to_ns, level, process_n)))
+    heap = _heap(db, from_ns, to_ns, level, process_n)
+    points = joined(points, from_ns, to_ns, most=MAX_BUCKETS, at=lambda point: point.from_ns, join=_both)
+    heap = joined(heap, from_ns, to_ns, most=MAX_BUCKETS, at=lambda point: point.t_ns - 1, join=lambda _, later: later)
+    return Activity(from_ns, to_ns, level, open_before, tuple(points), tuple(heap))
+
+
+def _both(first: ActivityPoint, later: ActivityPoint) -> ActivityPoint:
+    """Two buckets as one."""
+    most = [point.in_flight_max for point in (first, later) if point.in_flight_max is not None]
+    return replace(
+        later,
+        from_ns=first.from_ns,
+        posted=first.posted + later.posted,
+        bytes_sent=first.bytes_sent + later.bytes_sent,
+        bytes_received=first.bytes_received + later.bytes_received,
+        errors=first.errors + later.errors,
+        aborts=first.aborts + later.aborts,
+        in_flight_max=max(most, default=None),
+    )
 
 
 def _older(db: Connection, process_n: int | None) -> int:

@@ -1,12 +1,12 @@
 """Live heap of a process or of one heap over time: exact steps where they are few, buckets with their extremes where they are many."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, and_, literal_column, select
 from sqlalchemy.sql.elements import ColumnElement
 
-from app.queries.resolution import LEVELS, LONG_NS, level_for
+from app.queries.resolution import LEVELS, LONG_NS, joined, level_for
 from collector.store.tables import TRACE
 
 __all__ = [
@@ -141,7 +141,24 @@ def _buckets(db: Connection, scope: HeapScope, level: int, from_ns: int, to_ns: 
         .where(*_mine(scope, level), r.bucket >= from_ns >> level, r.bucket <= to_ns >> level)
         .order_by(r.bucket)
     )
-    return [HeapBucket(row.bucket << level, (row.bucket + 1) << level, *row[1:]) for row in rows]
+    buckets = (HeapBucket(row.bucket << level, (row.bucket + 1) << level, *row[1:]) for row in rows)
+    return joined(buckets, from_ns, to_ns, most=MAX_BUCKETS, at=lambda bucket: bucket.from_ns, join=_both)
+
+
+def _both(first: HeapBucket, later: HeapBucket) -> HeapBucket:
+    """Two buckets as one."""
+    return replace(
+        later,
+        from_ns=first.from_ns,
+        bytes_start=first.bytes_start,
+        bytes_min=min(first.bytes_min, later.bytes_min),
+        bytes_max=max(first.bytes_max, later.bytes_max),
+        count_max=max(first.count_max, later.count_max),
+        allocs=first.allocs + later.allocs,
+        frees=first.frees + later.frees,
+        alloc_bytes=first.alloc_bytes + later.alloc_bytes,
+        free_bytes=first.free_bytes + later.free_bytes,
+    )
 
 
 def _peak(before: tuple[int, int], from_ns: int, steps: tuple[HeapStep, ...] | None, buckets: list[HeapBucket]) -> HeapStep | None:

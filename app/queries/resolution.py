@@ -1,9 +1,12 @@
 """Which roll-up buckets a chart reads, so that it has as many points for a second as for a day."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-__all__ = ["LEVELS", "LONG_NS", "Bucket", "level_for", "pieces"]
+__all__ = ["LEVELS", "LONG_NS", "Bucket", "joined", "level_for", "pieces"]
+
+Point = TypeVar("Point")
 
 LEVELS = (20, 24, 28, 32, 36)
 """The collector's roll-ups have buckets of 2^level ns."""
@@ -23,6 +26,30 @@ class Bucket:
 def level_for(from_ns: int, to_ns: int, *, most: int) -> int:
     """The finest level of which a range has at most `most` buckets; the coarsest where even that has more."""
     return next((level for level in LEVELS if ((to_ns - from_ns) >> level) + 1 <= most), LEVELS[-1])
+
+
+def joined(
+    points: Iterable[Point], from_ns: int, to_ns: int, *, most: int, at: Callable[[Point], int], join: Callable[[Point, Point], Point]
+) -> list[Point]:
+    """Points of buckets, in time order, so that there are no more than `most` and one, also where the coarsest level has more.
+
+    `at` is a time in the bucket of a point, `join` makes one point of two that follow each other. A trace of a day needs it, and one
+    whose times are damaged, which may span a century.
+    """
+    level = LEVELS[-1]
+    while ((to_ns - from_ns) >> level) + 1 > most:
+        level += 1
+    if level == LEVELS[-1]:
+        return list(points)
+    found: list[Point] = []
+    stretch: int | None = None
+    for point in points:
+        if at(point) >> level == stretch:
+            found[-1] = join(found[-1], point)
+        else:
+            found.append(point)
+            stretch = at(point) >> level
+    return found
 
 
 def pieces(from_ns: int, to_ns: int, levels: Sequence[int] = LEVELS) -> list[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from app import format as fmt
 from app.format import Address, Status
 from app.links import operation_link
-from app.queries.resolution import LEVELS, LONG_NS, level_for, pieces
+from app.queries.resolution import LEVELS, LONG_NS, joined, level_for, pieces
 from app.queries.socket_moments import MAX_MOMENTS, Moment, moments
 from collector.store.tables import FEW_OPERATIONS, TRACE
 from collector.words import OPERATION_KINDS, OUTCOMES, SPACES, word_at
@@ -227,7 +227,13 @@ def _band(db: Connection, socket_n: int, from_ns: int, to_ns: int, level: int) -
         lowest, highest = (min(level_now, after), max(level_now, after)) if low is None or high is None else (low, high)
         points.append(BandPoint(bucket << level, (bucket + 1) << level, lowest, highest, after, sends, receives))
         level_now, posted = after, posted + began
-    return points, posted
+    return joined(points, from_ns, to_ns, most=MAX_BUCKETS, at=lambda point: point.from_ns, join=_both), posted
+
+
+def _both(first: BandPoint, later: BandPoint) -> BandPoint:
+    """Two buckets as one."""
+    sends, receives = first.sends + later.sends, first.receives + later.receives
+    return BandPoint(first.from_ns, later.to_ns, min(first.low, later.low), max(first.high, later.high), later.end, sends, receives)
 
 
 def _bytes_before(db: Connection, socket_n: int, until_ns: int) -> tuple[int, int]:
@@ -273,7 +279,7 @@ def _bytes_by_buckets(db: Connection, socket_n: int, from_ns: int, to_ns: int, l
     for bucket, more_sent, more_received in _buckets(db, socket_n, (r.bytes_sent, r.bytes_received), level, first, last):
         sent, received = sent + more_sent, received + more_received
         points.append(BytesPoint((bucket + 1) << level, sent, received))
-    return points
+    return joined(points, from_ns, to_ns, most=MAX_BUCKETS, at=lambda point: point.t_ns - 1, join=lambda _, later: later)
 
 
 def _bytes_by_bars(db: Connection, socket_n: int, from_ns: int, bars: Iterable[OperationBar]) -> list[BytesPoint]:
@@ -306,9 +312,9 @@ def _errors_of(bars: Iterable[OperationBar], from_ns: int, to_ns: int) -> list[M
 
 def _errors_by_buckets(db: Connection, socket_n: int, from_ns: int, to_ns: int, level: int) -> list[Moment]:
     r = _rollup.c
-    rows = _buckets(db, socket_n, (r.errors,), level, from_ns >> level, to_ns >> level)
-    return [
-        Moment("error", max(bucket << level, from_ns), f"{fmt.plural(errors, 'failed operation')} here", errors)
-        for bucket, errors in rows
-        if errors
-    ]
+    buckets = _buckets(db, socket_n, (r.errors,), level, from_ns >> level, to_ns >> level)
+    counts = ((bucket << level, errors) for bucket, errors in buckets if errors)
+    found = joined(
+        counts, from_ns, to_ns, most=MAX_BUCKETS, at=lambda count: count[0], join=lambda first, later: (first[0], first[1] + later[1])
+    )
+    return [Moment("error", max(at, from_ns), f"{fmt.plural(errors, 'failed operation')} here", errors) for at, errors in found]
