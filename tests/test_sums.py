@@ -4,11 +4,22 @@ from collections import Counter
 
 import pytest
 
-from collector.words import OPERATION_KINDS, OUTCOMES
+from collector.store.tables import LIFETIME_LIMITS, SIZE_LIMITS
+from collector.words import END_REASONS, OPERATION_KINDS, ORIGINS, OUTCOMES
 from tests.build.imported import Imported
 
 _FAILED, _REJECTED = OUTCOMES.index("failed"), OUTCOMES.index("rejected")
 _FIRST_DATA = OPERATION_KINDS.index("send")
+
+_ADOPTED = ORIGINS.index("adopted")
+_LAST_OF_A_LIFE = END_REASONS.index("heap_destroyed")  # freed and moved come before it
+
+
+def _class_of(value: str, below: str, limits: tuple[int, ...]) -> str:
+    """SQL for the class of a value."""
+    whens = " ".join(f"WHEN {value} {below} {limit} THEN {place}" for place, limit in enumerate(limits))
+    return f"CASE {whens} ELSE {len(limits)} END"
+
 
 SUMS = {
     "operation_sum": (
@@ -46,6 +57,24 @@ SUMS = {
         """SELECT r.stack_n, a.process_n, sum(iif(a.end_ns IS NULL, a.size, 0)), sum(a.end_ns IS NULL), count(*), sum(a.size_at_open),
                   min(a.first_ns), max(a.first_ns)
            FROM allocation a JOIN stack_ref r ON r.ref = a.owner_stack_ref GROUP BY 1, 2""",
+    ),
+    "heap_stack": (
+        "SELECT heap_n, stack_n, blocks, bytes, held, held_bytes, freed, first_ns, last_ns, is_suspect FROM heap_stack",
+        f"""SELECT a.heap_n, r.stack_n, count(*), sum(a.size_at_open), sum(a.end_ns IS NULL), sum(iif(a.end_ns IS NULL, a.size, 0)),
+                  sum(coalesce(a.end_reason, 9) <= {_LAST_OF_A_LIFE}), min(a.first_ns), max(a.first_ns),
+                  max(a.end_ns IS NULL AND coalesce(a.trust, 0) = 1)
+           FROM allocation a LEFT JOIN stack_ref r ON r.ref = a.owner_stack_ref WHERE a.origin <> {_ADOPTED} GROUP BY 1, 2""",
+    ),
+    "heap_class": (
+        "SELECT heap_n, what, place, blocks, bytes, held, held_bytes FROM heap_class",
+        f"""SELECT heap_n, 'size', {_class_of("size_at_open", "<=", SIZE_LIMITS)} AS place, count(*), sum(size_at_open),
+                  sum(end_ns IS NULL), sum(iif(end_ns IS NULL, size, 0)) FROM allocation WHERE origin <> {_ADOPTED} GROUP BY 1, 2, 3
+           UNION ALL
+           SELECT heap_n, 'lifetime', {_class_of("end_ns - first_ns", "<", LIFETIME_LIMITS)} AS place, count(*), sum(size_at_open), 0, 0
+           FROM allocation WHERE origin <> {_ADOPTED} AND end_reason <= {_LAST_OF_A_LIFE} GROUP BY 1, 2, 3
+           UNION ALL
+           SELECT heap_n, iif(origin = {_ADOPTED}, 'adopted', 'ended'), 0, count(*), sum(size), 0, 0
+           FROM allocation WHERE end_ns IS NOT NULL GROUP BY 1, 2""",
     ),
     "stack_use": (
         "SELECT stack_n, what, times, first_ns, last_ns FROM stack_use",

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, select
 
 from app.queries.heap_held import held_by_ref
-from app.queries.heap_scan import Group, by_stack, in_scope, scan
+from app.queries.heap_scan import Group, by_stack
 from app.queries.heap_timeline import HeapScope
-from app.queries.heap_window import resized_later
+from app.queries.heap_whole import blocks_of
 from app.queries.stacks import frame_text, function_of, is_allocator
 from collector.store.tables import TRACE
 
@@ -83,24 +83,22 @@ Leaf = tuple[list[str], int, int, int | None]
 
 def call_tree(db: Connection, scope: HeapScope, t0: int, t1: int) -> CallNode:
     """The blocks that began in [t0, t1) and are still held at t1, by their calls."""
-    found = scan(db, scope, t0, t1)
-    found.add_held_bytes(resized_later(db, in_scope(scope), t0, t1))
-    return _tree(db, found.by_ref, lambda group: (group.held_bytes, group.held))
+    return _tree(db, blocks_of(db, scope, t0, t1).groups, lambda group: (group.held_bytes, group.held))
 
 
 def allocated_tree(db: Connection, scope: HeapScope, t0: int, t1: int) -> CallNode:
     """All blocks that began in [t0, t1), freed since or not, with the size they began with."""
-    return _tree(db, scan(db, scope, t0, t1).by_ref, lambda group: (group.allocated_bytes, group.allocated))
+    return _tree(db, blocks_of(db, scope, t0, t1).groups, lambda group: (group.allocated_bytes, group.allocated))
 
 
 def held_tree(db: Connection, scope: HeapScope, ns: int) -> CallNode:
     """All blocks that are held at a moment, whenever they began."""
-    return _tree(db, held_by_ref(db, scope, ns), lambda group: (group.held_bytes, group.held))
+    return _tree(db, by_stack(db, held_by_ref(db, scope, ns)), lambda group: (group.held_bytes, group.held))
 
 
-def _tree(db: Connection, by_ref: dict[int, Group], counted: Callable[[Group], tuple[int, int]]) -> CallNode:
+def _tree(db: Connection, groups: dict[int | None, Group], counted: Callable[[Group], tuple[int, int]]) -> CallNode:
     """The tree of all stacks with blocks. Recursion stays as deep as it was, up to MAX_DEPTH."""
-    sums = {n: counted(group) for n, group in by_stack(db, by_ref).items()}
+    sums = {n: counted(group) for n, group in groups.items()}
     ranked = sorted((n for n, (_, blocks) in sums.items() if blocks), key=lambda n: sums[n], reverse=True)
     paths = _paths(db, [n for n in ranked[:MAX_STACKS] if n is not None])
     leaves: list[Leaf] = [(paths.get(n, [NO_STACK]) if n is not None else [NO_STACK], *sums[n], n) for n in ranked[:MAX_STACKS]]

@@ -9,6 +9,7 @@ from app.queries.heap_flame import stack_hashes
 from app.queries.heap_held import held_by_ref
 from app.queries.heap_scan import LIFETIME_ENDS, Group, by_stack, in_scope
 from app.queries.heap_timeline import HeapScope
+from app.queries.heap_whole import Opened, covers_all, opened_by_stack
 from app.queries.stacks import callers_of
 from collector.store.tables import TRACE
 
@@ -98,7 +99,7 @@ def growth(
     ranked = sorted(held, key=lambda n: (not steady(n), -held[n].held_bytes, -held[n].held, -1 if n is None else n))
     hashes = stack_hashes(db, ranked[:limit] if not wanted else ranked)
     shown = ranked[:limit] + [n for n in ranked[limit:] if wanted and hashes.get(n) == wanted]
-    opened = by_stack(db, _opened(db, scope, t0, t1)) if counts_freed else {}
+    opened = _opened(db, scope, t0, t1) if counts_freed else {}
     lines = callers_of(db, [n for n in shown if n is not None])
     rows = tuple(
         GrowthRow(
@@ -110,8 +111,8 @@ def growth(
             is_steady=steady(n),
             first_ns=held[n].first_ns,
             last_ns=held[n].last_ns,
-            allocated=opened[n].allocated if counts_freed else None,
-            freed=opened[n].allocated - opened[n].held if counts_freed else None,
+            allocated=opened[n].blocks if counts_freed else None,
+            freed=opened[n].freed if counts_freed else None,
             is_suspect=held[n].is_suspect,
         )
         for n in shown
@@ -134,12 +135,15 @@ def _held(db: Connection, scope: HeapScope, t0: int, t1: int, before_ns: int) ->
     }
 
 
-def _opened(db: Connection, scope: HeapScope, t0: int, t1: int) -> dict[int, Group]:
-    """All blocks that began in [t0, t1), by stack reference; `held` are those that were not freed, moved or destroyed."""
+def _opened(db: Connection, scope: HeapScope, t0: int, t1: int) -> dict[int | None, Opened]:
+    """All blocks that began in [t0, t1), by stack number; of the whole trace from what the collector added up."""
+    if covers_all(db, scope, t0, t1):
+        return opened_by_stack(db, scope)
     a = _allocation.c
     ref = func.coalesce(a.owner_stack_ref, -1)
     stays = func.sum(case((a.end_reason.in_(LIFETIME_ENDS), 0), else_=1))
     rows = db.execute(
         select(ref, func.count(), stays).where(*in_scope(scope), a.first_ns >= t0, a.first_ns < t1, a.start_ns.is_not(None)).group_by(ref)
     )
-    return {row[0]: Group(allocated=row[1], held=row[2]) for row in rows}
+    groups = by_stack(db, {row[0]: Group(allocated=row[1], held=row[2]) for row in rows})
+    return {n: Opened(group.allocated, group.allocated - group.held) for n, group in groups.items()}

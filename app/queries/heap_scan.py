@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.queries.heap_timeline import HeapScope
-from collector.store.tables import TRACE
+from collector.store.tables import LIFETIME_LIMITS, SIZE_LIMITS, TRACE
 from collector.words import END_REASONS, ORIGINS
 
 __all__ = ["ADOPTED", "LIFETIMES", "LIFETIME_ENDS", "SIZES", "Group", "Scan", "by_stack", "in_scope", "scan"]
@@ -21,11 +21,7 @@ Bools = NDArray[np.bool_]
 _allocation = TRACE.tables["allocation"]
 _ref = TRACE.tables["stack_ref"]
 
-SIZES = (0, *(1 << power for power in range(4, 21)))
-"""Upper limits of the size classes; the last class has none."""
-
-LIFETIMES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000)
-"""Limits between the lifetime classes, in ns; a lifetime of exactly a limit belongs to the class above it."""
+SIZES, LIFETIMES = SIZE_LIMITS, LIFETIME_LIMITS
 
 ADOPTED = ORIGINS.index("adopted")
 """Origin of a block that is older than the trace and was first seen in it."""
@@ -33,6 +29,7 @@ ADOPTED = ORIGINS.index("adopted")
 LIFETIME_ENDS = [END_REASONS.index(word) for word in ("freed", "realloc_moved", "heap_destroyed")]
 _NEVER = (1 << 63) - 1
 _CHUNK = 50_000
+_AT_ONCE, _MANY = 500, 5_000  # references that are looked up in one statement, and at all
 
 
 def in_scope(scope: HeapScope) -> list[ColumnElement[bool]]:
@@ -162,13 +159,22 @@ def scan(db: Connection, scope: HeapScope, t0: int, t1: int) -> Scan:
 
 def by_stack(db: Connection, by_ref: dict[int, Group]) -> dict[int | None, Group]:
     """Sums by stack number, None for blocks without a stack; several references may be one stack."""
-    refs = [ref for ref in by_ref if ref >= 0]
-    r = _ref.c
-    query = select(r.ref, r.stack_n).where(r.trace_id == 1)
-    if len(refs) <= 500:
-        query = query.where(r.ref.in_(refs))
-    stack_of = {row.ref: row.stack_n for row in db.execute(query)}
+    stack_of = _stacks_of(db, [ref for ref in by_ref if ref >= 0])
     groups: dict[int | None, Group] = {}
     for ref, group in by_ref.items():
         groups.setdefault(stack_of.get(ref), Group()).add(group)
     return groups
+
+
+def _stacks_of(db: Connection, refs: list[int]) -> dict[int, int]:
+    """The numbers of stacks by reference: of some, looked up; of many, all that there are."""
+    r = _ref.c
+    every = select(r.ref, r.stack_n).where(r.trace_id == 1)
+    queries = [every] if len(refs) > _MANY else [every.where(r.ref.in_(refs[at : at + _AT_ONCE])) for at in range(0, len(refs), _AT_ONCE)]
+    found: dict[int, int] = {}
+    for query in queries:
+        result = db.execute(query)
+        assert result.cursor is not None
+        found.update(result.cursor.fetchall())
+        result.close()
+    return found

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, and_, func, literal_column, or_, select
+from sqlalchemy import Connection, func, literal_column, select
 from sqlalchemy.sql.elements import ColumnElement
 
-from app.queries.heap_scan import ADOPTED, LIFETIMES, SIZES, Group, by_stack, in_scope, scan
-from app.queries.heap_timeline import HeapScope, live_before
+from app.queries.heap_scan import LIFETIMES, SIZES, Group, in_scope
+from app.queries.heap_timeline import HeapScope, live_at_end, live_before
+from app.queries.heap_whole import blocks_of
 from app.queries.resolution import LONG_NS
 from app.queries.stack_modules import MAX_STACKS, NO_STACK, OTHERS, modules_of
 from app.queries.stacks import callers_of
 from collector.store.tables import TRACE
 
-__all__ = ["LIFETIMES", "SIZES", "ClassRow", "HeapWindow", "HeldByModule", "HeldByStack", "WindowClasses", "heap_window", "resized_later"]
+__all__ = ["LIFETIMES", "SIZES", "ClassRow", "HeapWindow", "HeldByModule", "HeldByStack", "WindowClasses", "heap_window"]
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -98,31 +99,29 @@ class HeapWindow:
 
 
 def heap_window(db: Connection, scope: HeapScope, t0: int, t1: int, *, stacks: int) -> HeapWindow:
-    """The blocks of [t0, t1), read once: 2 µs a block that began in it, in bounded memory; `stacks` is how many stacks to give."""
-    found = scan(db, scope, t0, t1)
-    mine = in_scope(scope)
-    regrown = resized_later(db, mine, t0, t1)
-    found.add_held_bytes(regrown)
-    released = _released(db, mine, t0, t1)
-    live = live_before(db, scope, t1)
-    stayed_bytes = found.stayed[1] + sum(regrown.values())
+    """The blocks of [t0, t1): from sums where that is the whole trace, else read once, 2 µs a block, in bounded memory.
+
+    `stacks` is how many stacks to give.
+    """
+    found = blocks_of(db, scope, t0, t1)
+    older = (0, 0) if found.is_all else _released(db, in_scope(scope), t0, t1)
+    live = live_at_end(db, scope) if found.is_all else live_before(db, scope, t1)
     classes = WindowClasses(
         stayed=found.stayed[0],
-        stayed_bytes=stayed_bytes,
+        stayed_bytes=found.stayed[1],
         passed=found.passed[0],
         passed_bytes=found.passed[1],
-        released=released[0] + found.adopted_over[0],
-        released_bytes=released[1] + found.adopted_over[1],
+        released=older[0] + found.adopted_over[0],
+        released_bytes=older[1] + found.adopted_over[1],
         steady=live[1] - found.stayed[0],
-        steady_bytes=live[0] - stayed_bytes,
+        steady_bytes=live[0] - found.stayed[1],
     )
-    groups = by_stack(db, found.by_ref)
-    held, number = _by_stack(db, groups, stacks)
+    held, number = _by_stack(db, found.groups, stacks)
     return HeapWindow(
         classes=classes,
         stacks=tuple(held),
         stacks_number=number,
-        modules=tuple(_by_module(db, groups)),
+        modules=tuple(_by_module(db, found.groups)),
         sizes=_class_rows(found.sizes, SIZES, closed=True),
         lifetimes=_class_rows(found.lifetimes, LIFETIMES, closed=False),
     )
@@ -151,30 +150,6 @@ def _released(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: int)
         row = db.execute(select(func.count(), func.coalesce(func.sum(a.size), 0)).where(*mine, *search, a.end_ns > t0, a.end_ns < t1)).one()
         count, size = count + row[0], size + row[1]
     return count, size
-
-
-def resized_later(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: int) -> dict[int, int]:
-    """What the held blocks of a window gained or lost by reallocation in place after it, by stack reference, to be taken back.
-
-    The sizes stored are the last ones; a block's size at t1 is that, less what came after.
-    """
-    a, z = _allocation.c, _resize.c
-    ref = func.coalesce(a.owner_stack_ref, -1)
-    rows = db.execute(
-        select(ref, func.sum(z.old_size - z.size))
-        .select_from(_resize.join(_allocation, and_(a.trace_id == z.trace_id, a.n == z.allocation_n)))
-        .where(
-            z.trace_id == 1,
-            z.t_ns >= t1,
-            *mine,
-            a.first_ns >= t0,
-            a.first_ns < t1,
-            a.origin != ADOPTED,
-            or_(a.end_ns.is_(None), a.end_ns >= t1),
-        )
-        .group_by(ref)
-    )
-    return {row[0]: row[1] for row in rows}
 
 
 # ---------------------------------------------------------------------------------------------------- stacks

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, union
+from sqlalchemy import ColumnElement, Connection, Integer, and_, case, func, literal_column, or_, select, union
 
 from app.links import ProcessRef
 from app.paging import Asked, Sort
@@ -22,7 +22,7 @@ from app.queries.who import (
     socket_table,
 )
 from collector.store.tables import TRACE
-from collector.words import OUTCOMES
+from collector.words import OPERATION_KINDS, OUTCOMES
 
 __all__ = ["DELAYS_MS", "FILTERS", "LEAST", "MOST_SOCKETS", "SMALL_BYTES", "SORTS", "StallRow", "stalls"]
 
@@ -61,7 +61,9 @@ def _is_delay(ns: ColumnElement[Any]) -> ColumnElement[bool]:  # Any: an integer
     return or_(*(ns.between(low * _MS, high * _MS) for low, high in DELAYS_MS))
 
 
-_is_send = _operation.c.kind.in_(kinds_of("send"))
+# Written out, not bound: SQLite sorts once for all that is asked of the same window only where it sees that it is the same.
+_SEND, _ONE, _NONE = (literal_column(str(number), Integer) for number in (OPERATION_KINDS.index("send"), 1, 0))
+_is_send = _operation.c.kind == _SEND
 _moment = case((_is_send, _operation.c.posted_ns), else_=_operation.c.completed_ns)
 
 FILTERS = (process_filter(_s.c.process_n), socket_filter(_s.c.n), *own_connection_filters(_s), *moment_filters(_moment))
@@ -80,7 +82,7 @@ def _busy(asked: Asked) -> Any:  # Any: a select of socket numbers
     return (
         select(_s.c.n, _s.c.loopback_peer_n)
         .where(_s.c.trace_id == 1, or_(_s.c.type == 1, _s.c.type.is_(None)), _s.c.sends >= LEAST, *_of_socket(asked))
-        .order_by(_s.c.sends.desc(), _s.c.n)
+        .order_by(_s.c.sends.desc(), _s.c.n.desc())  # as the index has it: most sockets of a trace may have as many sends
         .limit(MOST_SOCKETS)
         .cte("busy")
     )
@@ -92,6 +94,8 @@ def _steps(asked: Asked) -> Any:  # Any: a subquery
     busy = _busy(asked)
     looked_at = union(select(busy.c.n), select(busy.c.loopback_peer_n).where(busy.c.loopback_peer_n.is_not(None)))
 
+    is_send = case((_is_send, _ONE), else_=_NONE)
+
     def before(column: Any, steps: int = 1) -> Any:  # Any: parts of SQL
         return func.lag(column, steps).over(partition_by=o.socket_n, order_by=(_moment, o.n))
 
@@ -100,13 +104,13 @@ def _steps(asked: Asked) -> Any:  # Any: a subquery
             o.socket_n,
             case((_s.c.loopback_peer_n < _s.c.n, _s.c.loopback_peer_n), else_=_s.c.n).label("pair"),
             _moment.label("t"),
-            case((_is_send, 1), else_=0).label("is_send"),
+            is_send.label("is_send"),
             o.bytes,
             (o.completed_ns - o.posted_ns).label("took"),
             before(_moment).label("t1"),
-            before(case((_is_send, 1), else_=0)).label("send1"),
+            before(is_send).label("send1"),
             before(o.bytes).label("bytes1"),
-            before(case((_is_send, 1), else_=0), 2).label("send2"),
+            before(is_send, 2).label("send2"),
         )
         .select_from(_operation.join(_s, and_(_s.c.trace_id == 1, _s.c.n == o.socket_n)))
         .where(

@@ -18,6 +18,7 @@ from app.queries import heap_pages as queries
 from app.queries import heap_window as windows
 from app.queries.heap_gauges import heap_gauges, heap_marks
 from app.queries.heap_timeline import HeapScope, HeapTimeline, heap_timeline, live_at_end
+from app.queries.heap_whole import covers_all
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.views.described import described
@@ -35,8 +36,8 @@ STACKS_SHOWN = 25
 MODULES_SHOWN = 50
 LINES_SHOWN = 8
 MARKS_SHOWN = 100
-MAX_BLOCKS = 1_500_000
-"""Blocks of a range up to which its classes are counted; beyond, the page asks for a narrower range."""
+MAX_BLOCKS = 300_000
+"""Blocks of a part of a trace that a page reads one by one, in a second; the whole trace is added up once, by the collector."""
 
 PROCESS_COLUMNS = (
     Column("process", "Process", "heap_process", keeps=True),
@@ -361,7 +362,7 @@ def _chart_words(what: str, shown: tuple[int, int]) -> str:
 def _window(trace: OpenTrace, scope: HeapScope, timeline: HeapTimeline, window: tuple[int, int], path: str) -> WindowPart:
     """The tables of a window [from, to); a window with too many blocks is answered with what to do."""
     blocks = sum(bucket.allocs for bucket in timeline.buckets)
-    if blocks > MAX_BLOCKS:
+    if blocks > MAX_BLOCKS and not covers_all(trace.db, scope, *window):
         return WindowPart(
             too_many=f"{plural(blocks, 'block')} began in this range; up to {plural(MAX_BLOCKS, 'block')} are sorted into classes."
         )

@@ -15,6 +15,7 @@ from app.page import Crumb, Page
 from app.queries import heap_flame as queries
 from app.queries.heap_flame import DEEPER, MAX_DEPTH, OTHERS, CallNode
 from app.queries.heap_timeline import heap_timeline
+from app.queries.heap_whole import covers_all
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
@@ -155,7 +156,7 @@ def _tree(trace: OpenTrace, subject: HeapSubject, asked: _Asked) -> tuple[CallNo
         if asked.at is not None:
             return queries.held_tree(trace.db, scope, asked.at), ""
         blocks = sum(bucket.allocs for bucket in heap_timeline(trace.db, scope, *asked.shown).buckets)
-        if blocks > MAX_BLOCKS:
+        if blocks > MAX_BLOCKS and not covers_all(trace.db, scope, *asked.window):
             most = f"up to {plural(MAX_BLOCKS, 'block')} are sorted by their calls"
             return CallNode("all"), f"{plural(blocks, 'block')} began in this range; {most}. Choose a narrower range, or one moment."
         if asked.what == "allocated":

@@ -13,6 +13,7 @@ from app.format import duration, plural, time
 from app.page import Crumb, Page
 from app.queries import heap_growth as queries
 from app.queries.heap_timeline import heap_timeline
+from app.queries.heap_whole import covers_all
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
@@ -68,6 +69,7 @@ def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
     typed = request.query_params.get("min_age", "").strip()
     min_age = _min_age(typed)
     blocks = sum(bucket.allocs for bucket in heap_timeline(trace.db, scope, *shown).buckets)
+    counts_freed = blocks <= MAX_BLOCKS or covers_all(trace.db, scope, *window)
     selected = request.query_params.get("stack", "").strip().lower() or None
     found = queries.growth(
         trace.db,
@@ -77,7 +79,7 @@ def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
         min_age_ns=min_age,
         limit=STACKS_SHOWN,
         wanted=selected or "",
-        counts_freed=blocks <= MAX_BLOCKS,
+        counts_freed=counts_freed,
     )
     path = trace.urls("heap_growth", trace_key=trace.key, process=row.process)
     in_range = {} if shown == whole else {"from": str(shown[0]), "to": str(shown[1])}
@@ -96,7 +98,7 @@ def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
         rows=found.rows,
         number=found.number,
         steady=found.steady,
-        not_counted="" if blocks <= MAX_BLOCKS else _not_counted(blocks),
+        not_counted="" if counts_freed else _not_counted(blocks),
         range=range_part(path, request.query_params, shown, whole),
         min_age=typed,
         heap_form=subject.form,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from collector import words
 from collector.afdcodes import STATUS_WOULD_BLOCK
 from collector.model.groups import Groups, Int64s
+from collector.model.heap_sums import HEAP_COLUMNS, HeapSums
 from collector.model.rows import Lines, Rows, columns_of, rows_of
 
 __all__ = ["Tallies"]
@@ -23,7 +24,7 @@ _OPERATION = (
     "socket_n", "kind", "outcome", "match", "status", "space", "posted_ns", "completed_ns", "end_ns", "posted_stack_ref",
     "completed_stack_ref",
 )  # fmt: skip
-_ALLOCATION = ("process_n", "size", "size_at_open", "first_ns", "end_ns", "owner_stack_ref", "free_stack_ref")
+_ALLOCATION = (*HEAP_COLUMNS, "free_stack_ref")
 # Fields of one number that says what an operation is like: how many values each of them has, NULL being 0.
 _LIKENESS = (16, 16, 16, 4, 2, 2)
 
@@ -38,12 +39,12 @@ _WHAT = ("blocks freed", "operations posted", "operations completed", *(what for
 
 
 class Tallies:
-    """Takes the rows of a trace on their way to the store; then gives the rows of `operation_sum`, `failure`, `stack_sum`, `stack_use`."""
+    """Takes the rows of a trace on their way to the store; gives those of `operation_sum`, `failure`, `stack_use`, and of HeapSums."""
 
     def __init__(self) -> None:
         self._alike = np.zeros(int(np.prod(_LIKENESS)), dtype=np.int64)
         self._failures = Groups(keys=3, lows=1, highs=1)
-        self._owned = Groups(keys=2, sums=4, lows=1, highs=1)
+        self._blocks = HeapSums(_ABSENT)
         self._used = Groups(keys=2, lows=1, highs=1)
         self._stacks: list[dict[str, Int64s]] = []
 
@@ -52,7 +53,8 @@ class Tallies:
         for column in columns_of(rows.get("operation", ()), "operation", _OPERATION, absent=_ABSENT):
             self._take_operations(column)
         for column in columns_of(rows.get("allocation", ()), "allocation", _ALLOCATION, absent=_ABSENT):
-            self._take_allocations(column)
+            self._blocks.take(column)
+            self._use("blocks freed", column["free_stack_ref"], column["end_ns"])
         for table, ref, time, what in _USES:
             for column in columns_of(rows.get(table, ()), table, (ref, time), absent=_ABSENT):
                 self._use(what, column[ref], column[time])
@@ -70,15 +72,6 @@ class Tallies:
         self._failures.add(keys=tuple(column[name][failed] for name in ("socket_n", "kind", "status")), lows=(moment,), highs=(moment,))
         self._use("operations posted", column["posted_stack_ref"], posted)
         self._use("operations completed", column["completed_stack_ref"], completed)
-
-    def _take_allocations(self, column: dict[str, Int64s]) -> None:
-        has_stack = column["owner_stack_ref"] != _ABSENT
-        ref, process, size, opened, first, end = (
-            column[name][has_stack] for name in ("owner_stack_ref", "process_n", "size", "size_at_open", "first_ns", "end_ns")
-        )
-        held = (end == _ABSENT).astype(np.int64)
-        self._owned.add(keys=(ref, process), sums=(size * held, held, opened, np.zeros_like(held)), lows=(first,), highs=(first,))
-        self._use("blocks freed", column["free_stack_ref"], column["end_ns"])
 
     def _use(self, what: str, ref: Int64s, moment: Int64s) -> None:
         chosen = ref != _ABSENT
@@ -119,15 +112,7 @@ class Tallies:
             known = refs[at] == wanted if refs.size else np.zeros(wanted.size, dtype=np.bool_)
             return stacks[at[known]], known
 
-        owned = Groups(keys=2, sums=4, lows=1, highs=1)
-        ref, process, count, held_bytes, held, opened, _, first, last = self._owned.columns()
-        stack, known = stack_of(ref)
-        sums = tuple(column[known] for column in (held_bytes, held, opened, count))
-        owned.add(keys=(stack, process[known]), sums=sums, lows=(first[known],), highs=(last[known],))
-        stack, process, _, held_bytes, held, opened, count, first, last = owned.columns()
-        names = ("stack_n", "process_n", "held_bytes", "held_count", "allocations", "allocated_bytes", "first_ns", "last_ns")
-        columns = dict(zip(names, (stack, process, held_bytes, held, count, opened, first, last), strict=True))
-        yield {"stack_sum": rows_of("stack_sum", columns, count=stack.size)}
+        yield from self._blocks.finish(stack_of)
         used = Groups(keys=2, sums=1, lows=1, highs=1)
         ref, what, times, first, last = self._used.columns()
         stack, known = stack_of(ref)

@@ -20,7 +20,17 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = ["CATALOG", "CATALOG_VERSION", "FEW_OPERATIONS", "LARGE_BYTES", "ROW_COLUMNS", "TRACE", "TRACE_VERSION"]
+__all__ = [
+    "CATALOG",
+    "CATALOG_VERSION",
+    "FEW_OPERATIONS",
+    "LARGE_BYTES",
+    "LIFETIME_LIMITS",
+    "ROW_COLUMNS",
+    "SIZE_LIMITS",
+    "TRACE",
+    "TRACE_VERSION",
+]
 
 CATALOG_VERSION = "c0001"
 TRACE_VERSION = "t0001"
@@ -30,6 +40,12 @@ FEW_OPERATIONS = 800
 
 LARGE_BYTES = 65_536
 """What is larger is found by an index of its own where an address lies inside; the rest begins at most so far below."""
+
+SIZE_LIMITS = (0, *(1 << power for power in range(4, 21)))
+"""Upper limits of the classes by which blocks are counted by size, in bytes; the last class has none."""
+
+LIFETIME_LIMITS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000)
+"""Limits between the classes by lifetime, in ns; a lifetime of exactly a limit belongs to the class above it."""
 
 NAMING = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(referred_table_name)s", "pk": "pk_%(table_name)s"}
 
@@ -356,6 +372,7 @@ socket = _trace_table(
     Index("ix_socket_bytes_received", "trace_id", "bytes_received"),
     Index("ix_socket_local_n", "trace_id", "local_n"),
     Index("ix_socket_remote_n", "trace_id", "remote_n"),
+    _partial("ix_socket_older", "created_ns IS NULL", "process_n"),  # how many are open when the trace begins
     _partial("ix_socket_listener", "listener = 1"),  # the list of listeners
     Index("ix_socket_sends", "trace_id", "sends"),  # the busiest sockets
     _partial("ix_socket_accepted", "accepted_from_n IS NOT NULL", "accepted_from_n"),  # what a listener accepted
@@ -658,7 +675,8 @@ allocation = _trace_table(
     _number("first_seq", "record number of its opening", required=True),
     _number("end_seq", "record number of its end"),
     Index("ix_allocation_process_n", "trace_id", "process_n", "first_ns"),  # list of a process, timeline
-    Index("ix_allocation_address", "trace_id", "process_n", "address", "first_ns"),  # link 0xHEAP:0xADDRESS@NS, address history
+    # Link 0xHEAP:0xADDRESS@NS, address history; with the size, what only begins near an address need not be looked up.
+    Index("ix_allocation_address", "trace_id", "process_n", "address", "first_ns", "size"),
     _long_lived("ix_allocation_long", "end_ns - first_ns > 1073741824", "process_n", "end_ns"),  # old blocks that end in a window
     # What is never freed, by stack; the columns behind first_ns are those that are summed, so that no row has to be looked up.
     _partial("ix_allocation_large", f"size > {LARGE_BYTES}", "address"),  # address history of large blocks
@@ -878,6 +896,35 @@ stack_sum = _trace_table(
     _ns("last_ns", "of the last allocation", required=True),
     key=("stack_n", "process_n"),
     comment="What a stack of a process allocated and holds.",
+)
+
+heap_stack = _trace_table(
+    "heap_stack",
+    _number("heap_n", required=True),
+    _number("stack_n", "NULL: the blocks without a stack"),
+    _number("blocks", "that began in the trace", required=True),
+    _number("bytes", "at their start", required=True),
+    _number("held", "of these blocks at the end of the trace", required=True),
+    _number("held_bytes", required=True),
+    _number("freed", "blocks that were freed, moved or destroyed with their heap", required=True),
+    _ns("first_ns", "of the first block", required=True),
+    _ns("last_ns", "of the last block", required=True),
+    _flag("is_suspect", "records were lost after a held block began"),
+    Index("ix_heap_stack_heap_n", "trace_id", "heap_n"),  # the whole trace on the page of a heap
+    comment="What a stack allocated on a heap, blocks from before the trace left out.",
+)
+
+heap_class = _trace_table(
+    "heap_class",
+    _number("heap_n", required=True),
+    _text("what", "size: at their start; lifetime: of those freed, moved or destroyed with their heap; ended; adopted", required=True),
+    _number("place", "class of size or lifetime, 0 is the lowest", required=True),
+    _number("blocks", required=True),
+    _number("bytes", "at their start; of ended and adopted ones at their end", required=True),
+    _number("held", "of these blocks at the end of the trace", required=True),
+    _number("held_bytes", required=True),
+    key=("heap_n", "what", "place"),
+    comment="Blocks of a heap by class; ended: all that began and ended in the trace; adopted: those from before it that ended.",
 )
 
 stack_use = _trace_table(
