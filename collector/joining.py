@@ -1,33 +1,54 @@
 """Several traces of one time into one file: sessions for the kernel, for Winsock and for a heap write a file each.
 
 Records are copied byte for byte, each processor's in the order of their time, as xperf's merge does; unlike that it adds nothing, such as
-the identities of modules. Losses are added up: where they were in each file is not kept.
+the identities of modules. Losses of all files are added up; buffers of the time in which one of them lost something say so.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 
 from collector.clock import FILETIME_PER_SECOND, NS_PER_SECOND
-from collector.errors import CollectCancelled, FormatError, SourceError
-from collector.etlwriter.buffers import BUFFER_HEADER_SIZE
+from collector.errors import CollectCancelled, FormatError, Problem, Severity, SourceError
+from collector.etlwriter.buffers import BUFFER_HEADER_SIZE, BufferFlag
 from collector.etlwriter.session import SEQUENTIAL, Session
 from collector.etlwriter.writer import EtlWriter
+from collector.losses import Losses
 from collector.raw import HeaderKind, Int64s, RawEvents, Reader, TraceHeader, UInt8s
 from collector.readers import reader_for
 from collector.source import Source
 
-__all__ = ["join_traces"]
+__all__ = ["Joined", "join_traces"]
 
 _BUFFER_BYTES = 256 << 10  # a record has at most 64 KB
 _MOST_APART_S = 600  # the system's time may be set while sessions run; another boot is farther away
 
 
-def join_traces(files: Sequence[Path], target: Path, should_cancel: Callable[[], bool] = lambda: False) -> int:
-    """Write the records of all files into one; returns how many.
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """How many records were written, and what limits the files that they are from, by file."""
+
+    records: int
+    problems: list[tuple[str, Problem]]
+
+    @property
+    def lines(self) -> list[str]:
+        """What a user should know of the files, a sentence each."""
+        return [f"{name}: {problem.text}" for name, problem in self.problems if problem.kind.severity != Severity.NOTE]
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether records are lost or damaged."""
+        return any(problem.kind.severity in (Severity.DATA_LOSS, Severity.DAMAGE) for _, problem in self.problems)
+
+
+def join_traces(files: Sequence[Path], target: Path, should_cancel: Callable[[], bool] = lambda: False) -> Joined:
+    """Write the records of all files into one.
 
     The target appears only when it is whole. Raises: SourceError, FormatError for a file that cannot be read or was recorded with another
     clock; CollectCancelled.
@@ -49,7 +70,7 @@ def join_traces(files: Sequence[Path], target: Path, should_cancel: Callable[[],
             raise SourceError(f"{target}: cannot be written: {error.strerror or error}.") from error
         finally:
             unfinished.unlink(missing_ok=True)
-    return count
+        return Joined(count, [(file.name, problem) for file, reader in zip(files, readers, strict=True) for problem in reader.problems])
 
 
 def _check_clocks(files: Sequence[Path], headers: Sequence[TraceHeader]) -> None:
@@ -121,7 +142,63 @@ class _Records:
         )
 
 
+class _Marks:
+    """The losses of one file, as marks of joined buffers: as few as cover them, because a reader takes each for a loss."""
+
+    def __init__(self, losses: Losses, flags: int) -> None:
+        self._losses = losses
+        self._covered = Losses()
+        self._flags = flags
+
+    def take(self, first: int, last: int) -> int:
+        """Flags of a buffer with records from one tick to another; 0 where nothing was lost, or another buffer says so already."""
+        spans = self._losses.spans
+        at = max(bisect_right(spans, first, key=itemgetter(0)) - 1, 0)
+        while at < len(spans) and spans[at][0] <= last:
+            low, high = max(spans[at][0], first), min(spans[at][1], last)
+            before = bisect_right(self._covered.spans, low, key=itemgetter(0))
+            if low <= high and not (before and self._covered.spans[before - 1][1] >= high):
+                self._covered.add(first, last)
+                return self._flags
+            at += 1
+        return 0
+
+
+def _flags_of(header: TraceHeader) -> int:
+    """What the marks of a file's losses say was lost."""
+    if header.buffers_lost and not header.events_lost:
+        return BufferFlag.BUFFER_LOST
+    return BufferFlag.EVENTS_LOST | (BufferFlag.BUFFER_LOST if header.buffers_lost else 0)
+
+
+class _Output:
+    """The joined file: buffers of one processor each, marked where a file lost something."""
+
+    def __init__(self, writer: EtlWriter, readers: Sequence[Reader]) -> None:
+        self._writer = writer
+        # A loss that has no place in its file may be anywhere; marks of others would say that it is where they are.
+        is_placed = not any(reader.losses.is_everywhere for reader in readers)
+        self._marks = [_Marks(reader.losses, _flags_of(reader.header)) for reader in readers] if is_placed else []
+
+    def write_full(self, cpu: int, records: _Records) -> _Records:
+        """Write the buffers that are full; returns what is left."""
+        room = _BUFFER_BYTES - BUFFER_HEADER_SIZE
+        while records.data.size > room:
+            full, records = records.cut(int(np.searchsorted(records.ends, room, "right")))
+            self.write(cpu, full)
+        return records
+
+    def write(self, cpu: int, records: _Records) -> None:
+        """Write one buffer."""
+        first, last = int(records.ticks[0]), int(records.ticks[-1])
+        flags = 0
+        for marks in self._marks:
+            flags |= marks.take(first, last)
+        self._writer.add_buffer(records.data.tobytes(), cpu=cpu, first_ticks=first, last_ticks=last, flags=flags)
+
+
 def _copy(readers: Sequence[Reader], writer: EtlWriter, should_cancel: Callable[[], bool]) -> int:
+    output = _Output(writer, readers)
     heads = [head for reader in readers if (head := _next(reader.windows())) is not None]
     waiting: dict[int, _Records] = {}
     count = 0
@@ -133,11 +210,11 @@ def _copy(readers: Sequence[Reader], writer: EtlWriter, should_cancel: Callable[
         count += sum(int(ticks.size) for ticks, *_ in parts)
         for cpu, records in _by_processor(parts):
             old = waiting.get(cpu)
-            waiting[cpu] = _write_full(writer, cpu, records if old is None else _after(old, records))
+            waiting[cpu] = output.write_full(cpu, records if old is None else _after(old, records))
         heads = [head if head.taken < len(head.window) else following for head in heads if (following := _following(head)) is not None]
     for cpu in sorted(waiting):
         if waiting[cpu].ticks.size:
-            _write(writer, cpu, waiting[cpu])
+            output.write(cpu, waiting[cpu])
     return count
 
 
@@ -196,16 +273,3 @@ def _gather(data: UInt8s, starts: Int64s, sizes: Int64s, ticks: Int64s) -> _Reco
 def _after(first: _Records, second: _Records) -> _Records:
     ends = np.concatenate([first.ends, second.ends + first.data.size])
     return _Records(np.concatenate([first.data, second.data]), ends, np.concatenate([first.ticks, second.ticks]))
-
-
-def _write_full(writer: EtlWriter, cpu: int, records: _Records) -> _Records:
-    """Write the buffers that are full; returns what is left."""
-    room = _BUFFER_BYTES - BUFFER_HEADER_SIZE
-    while records.data.size > room:
-        full, records = records.cut(int(np.searchsorted(records.ends, room, "right")))
-        _write(writer, cpu, full)
-    return records
-
-
-def _write(writer: EtlWriter, cpu: int, records: _Records) -> None:
-    writer.add_buffer(records.data.tobytes(), cpu=cpu, first_ticks=int(records.ticks[0]), last_ticks=int(records.ticks[-1]))

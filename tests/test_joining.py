@@ -13,6 +13,7 @@ from collector.events.afd import AFD
 from collector.events.heap import HEAP
 from collector.events.system import STACK_WALK
 from collector.joining import join_traces
+from collector.raw import Reader
 from collector.readers import reader_for
 from collector.sample.machine import Logged
 from collector.source import Source
@@ -54,9 +55,9 @@ def test_three_files_are_one_trace(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     whole = collect(rewritten(tmp_path / "one" / "whole.etl", replace(sample_session(), lost_events=5, lost_buffers=1)), tmp_path / "one")
 
-    count = join_traces(three(tmp_path), tmp_path / "joined.etl")
+    joined = join_traces(three(tmp_path), tmp_path / "joined.etl")
 
-    assert count == len(sample_records()[1])
+    assert joined.records == len(sample_records()[1])
     assert_same(collect(tmp_path / "joined.etl", tmp_path), whole)
     assert not list(tmp_path.glob("*.part"))
 
@@ -88,7 +89,73 @@ def test_the_bytes_of_each_record_stay(tmp_path: Path) -> None:
 
 def test_one_file_can_be_joined_alone(tmp_path: Path) -> None:
     file = rewritten(tmp_path / "plain.etl", sample_session())
-    assert join_traces([file], tmp_path / "joined.etl") == len(sample_records()[1])
+    assert join_traces([file], tmp_path / "joined.etl").records == len(sample_records()[1])
+
+
+def lossy(path: Path, cpu: int, at: int | None) -> Path:
+    """The records of one processor; after half of them events are lost, with a sign in the file or without."""
+    entries = [entry for entry in sample_records()[1] if entry.cpu == cpu]
+    with path.open("w+b") as out:
+        writer = EtlWriter(out, replace(sample_session(), lost_events=0 if at is not None else 4))
+        for n, entry in enumerate(entries):
+            if n == at:
+                writer.lose_events(4, cpu=cpu)
+            writer.add(entry.record, entry.cpu)
+        writer.close()
+    return path
+
+
+def read(path: Path) -> Reader:
+    """A reader whose losses and problems are complete."""
+    with Source.open(path) as source:
+        reader = reader_for(source)
+        for _ in reader.windows():
+            pass
+        return reader
+
+
+def test_losses_keep_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.joining._BUFFER_BYTES", 64 << 10)  # so that there are several
+    files = [lossy(tmp_path / "a.etl", 0, 1000), lossy(tmp_path / "b.etl", 1, 2000)]
+    join_traces(files, tmp_path / "joined.etl")
+    reader = read(tmp_path / "joined.etl")
+    found = reader.losses
+    assert not found.is_everywhere
+    for file in files:
+        for first, last in read(file).losses.spans:
+            assert found.between(first, last)
+    clock = sample_session().clock
+    assert not found.between(clock.start_ticks, clock.start_ticks + 1)
+    assert sum(last - first for first, last in found.spans) < (sample_records()[1][-1].ticks - clock.start_ticks) / 2
+    assert [(problem.kind.name, problem.count) for problem in reader.problems if problem.kind.name.startswith("lost")] == [
+        ("lost_events", 8)
+    ]
+
+
+def test_losses_without_a_place_stay_without(tmp_path: Path) -> None:
+    files = [lossy(tmp_path / "a.etl", 0, 1000), lossy(tmp_path / "b.etl", 1, None)]
+    joined = join_traces(files, tmp_path / "joined.etl")
+    assert read(tmp_path / "joined.etl").losses.is_everywhere
+    assert joined.is_limited
+
+
+def test_recorded_files_keep_every_byte_and_their_order(shared_dir: Path, tmp_path: Path) -> None:
+    """Files of many systems and makes, each joined alone: all records but the log file header, which is the joined file's own."""
+
+    def records(file: Path) -> list[tuple[int, int, bytes]]:
+        found = []
+        with Source.open(file) as source:
+            for window in reader_for(source).windows():
+                ends = (window.payload + window.payload_size).tolist()
+                for ticks, cpu, start, end in zip(window.ticks.tolist(), window.cpu.tolist(), window.offset.tolist(), ends, strict=True):
+                    found.append((ticks, cpu, window.data[start:end].tobytes()))
+        return found[1:]
+
+    files = sorted((shared_dir / "traces" / "real").glob("*.etl"))
+    assert len(files) > 10
+    for file in files:
+        join_traces([file], tmp_path / "joined.etl")
+        assert records(tmp_path / "joined.etl") == records(file), file.name
 
 
 def test_another_clock_is_refused(tmp_path: Path) -> None:
@@ -115,8 +182,14 @@ def test_nothing_is_left_half_written(tmp_path: Path) -> None:
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(file) for file in three(tmp_path)]
     target = tmp_path / "joined.etl"
-    assert main(["join", *files, "--output", str(target)]) == 0
-    assert capsys.readouterr().out == f"Wrote {target} ({target.stat().st_size:,} bytes, {len(sample_records()[1]):,} records).\n"
+    assert main(["join", *files, "--output", str(target)]) == 3
+    out, err = capsys.readouterr()
+    assert err.splitlines() == [
+        "kernel.etl: Events lost by the session: 2. No buffer was free when they were written.",
+        "heap.etl: Events lost by the session: 3. No buffer was free when they were written.",
+        "heap.etl: Whole buffers lost by the session: 1. They could not be written in time.",
+    ]
+    assert out == f"Wrote {target} ({target.stat().st_size:,} bytes, {len(sample_records()[1]):,} records).\n"
     assert main(["join", *files, "--output", str(target)]) == 2
     assert "is there already" in capsys.readouterr().err
     assert main(["join", files[0], files[0], "--output", str(tmp_path / "other.etl")]) == 2

@@ -33,7 +33,8 @@ def put_together(plan: Plan, windows: Windows, say: Callable[[str], None], shoul
         raise RecordError(f"No session has written a file into {plan.folder}: nothing was recorded.")
     if not _merged_by_toolkit(windows, parts, plan.joined, say):
         try:
-            join_traces(parts, plan.joined, should_cancel)
+            for line in join_traces(parts, plan.joined, should_cancel).lines:
+                say(line)
         except TraceError:
             say(f"What was recorded is still in {', '.join(map(str, parts))}; `sockscope join` tries again.")
             raise

@@ -16,7 +16,7 @@ EXAMPLE = r"""example:
       which heap block a receive writes into. Works on every system. Unlike `xperf -merge` it adds no identities of modules, without which
       symbol files cannot be found.
 
-exit status: 0 the file was written; 1 it was not; 2 wrong usage"""
+exit status: 0 the file was written; 3 it was, but records are lost or damaged; 1 it was not; 2 wrong usage"""
 
 
 def add(verbs: Verbs) -> None:
@@ -37,6 +37,8 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if args.output.exists():
         say(f"sockscope join: {args.output} is there already: name another file, or move it away.", file=sys.stderr)
         return 2
-    count = join_traces(args.files, args.output, should_cancel)
-    say(f"Wrote {args.output} ({args.output.stat().st_size:,} bytes, {count:,} records).")
-    return 0
+    joined = join_traces(args.files, args.output, should_cancel)
+    for line in joined.lines:
+        say(line, file=sys.stderr)
+    say(f"Wrote {args.output} ({args.output.stat().st_size:,} bytes, {joined.records:,} records).")
+    return 3 if joined.is_limited else 0
