@@ -16,7 +16,7 @@ from app.queries import catalog, trace
 from app.urls import Urls
 from collector.store.engine import TraceFolder
 
-__all__ = ["LIVE_PREFIX", "Catalog", "OpenTrace", "ReadTrace", "TraceKey", "open_catalog", "open_trace"]
+__all__ = ["LEAST_DIGITS", "LIVE_PREFIX", "Catalog", "OpenTrace", "ReadTrace", "TraceKey", "open_catalog", "open_trace"]
 
 KEY_DIGITS = 12
 LIVE_PREFIX = "live-"

@@ -366,6 +366,14 @@ def test_a_damaged_trace_file_is_a_page_that_says_so(tmp_path: Path) -> None:
         ("ntdll", "Modules", "address/0x7ffa00000000"),
         ("aaaabbbb", "Stacks", "stacks/aaaabbbbccccdddd"),
         ("send_all", "Stacks", "stacks?frame=send_all"),
+        ("port 443", "Port", "sockets?address=198.51.100.7:443&unused="),
+        ("198.51.100", "Addresses", "sockets?address=198.51.100.7:443&unused="),
+        ("client.exe 4242", "Processes by name and id", "processes/4242@0"),
+        ("4242@0", "Process", "processes/4242@0"),
+        ("ffff9a0c`2a001010", "Sockets", "sockets/0xffff9a0c2a001010@10000000"),
+        ("0xffff9a0c2a001010@10000000", "Socket", "sockets/0xffff9a0c2a001010@10000000"),
+        ("connection reset", "Errors", "operations?status=0xc000020d"),
+        ("%2B1.5 s", "Moment", "around/1500000000"),
     ],
 )
 def test_the_search_box_understands_every_spelling(client: TestClient, text: str, group: str, link: str) -> None:
@@ -384,6 +392,7 @@ def test_a_search_from_a_trace_stays_in_it_until_it_is_told_otherwise(client: Te
 
 def test_a_search_says_where_it_looked_and_what_it_left_out(client: TestClient) -> None:
     assert page(client, "/search?q=zzz")["sentence"] == "Nothing matches “zzz” in 1 trace."
+    assert page(client, "/search?q=small")["named"] == [{"text": "small.etl", "href": f"/t/{KEY}"}]
     assert page(client, "/search?q=zzz&trace=abc")["sentence"] == "Nothing matches “zzz” in trace abc, which is not in this database."
 
 

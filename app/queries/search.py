@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import Connection, and_, func, or_, select
 
 from app import format as fmt
-from app.links import process_link, socket_link
+from app.links import BadLink, parse_process, parse_socket, process_link, socket_link
 from app.queries.addresses import address_numbers, parse_address_range
 from app.queries.statuses import parse_status
+from app.queries.typed import statuses_in_words, typed
 from collector.store.tables import TRACE
 from collector.words import OUTCOMES
 
@@ -52,20 +53,82 @@ def search(db: Connection, text: str) -> list[Group]:
 
 
 def _groups(db: Connection, text: str) -> Iterator[Group]:
+    meant = typed(text)
+    text = meant.text
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-    if statuses := _statuses(text):
-        yield _errors(db, text, statuses)
-    if number is not None and number <= 65_535:
+    if meant.moment_ns is not None:
+        yield Group("Moment", (Hit(f"around {fmt.since_start(meant.moment_ns)}", f"around/{meant.moment_ns}"),))
+    if meant.kind == "reason" and number is not None:
+        yield _reason(db, number)
+        return
+    if meant.may_be("error"):
+        if statuses := _statuses(text):
+            yield _errors(db, statuses, _link("errors", status=text))
+        elif statuses := statuses_in_words(text):
+            yield _errors(db, statuses, None)
+    if number is not None and number <= 65_535 and meant.may_be("port"):
         yield _port(db, number)
-    if number is not None:
+    if number is not None and meant.may_be("process"):
         yield _processes(db, "Processes by id", _process.c.pid == number, _link("processes", pid=str(number)))
-    yield from _internet(db, text)
-    yield from _memory(db, text)
+    if meant.may_be("internet"):
+        yield from _internet(db, meant.network or text)
+    if not meant.kind:
+        yield from _linked(db, text)
+        yield from _memory(db, text)
+    if meant.named is not None and meant.may_be("process"):
+        image, pid = meant.named
+        of_both = and_(_process.c.image.icontains(image, autoescape=True), _process.c.pid == pid)
+        yield _processes(db, "Processes by name and id", of_both, _link("processes", name=image, pid=str(pid)))
     if number is None and len(text) >= 2:
-        named = or_(_process.c.image.icontains(text, autoescape=True), _process.c.command_line.icontains(text, autoescape=True))
-        yield _processes(db, "Processes by name", named, _link("processes", name=text))
-        yield _modules(db, text)
-        yield _stacks(db, text)
+        if meant.may_be("process"):
+            named = or_(_process.c.image.icontains(text, autoescape=True), _process.c.command_line.icontains(text, autoescape=True))
+            yield _processes(db, "Processes by name", named, _link("processes", name=text))
+        if meant.may_be("name"):
+            yield _modules(db, text)
+            yield _stacks(db, text)
+            if meant.frame is not None:
+                yield _frames(db, *meant.frame)
+
+
+def _reason(db: Connection, reason: int) -> Group:
+    """Aborts for a reason."""
+    number = db.execute(select(func.count()).select_from(_abort).where(_abort.c.trace_id == 1, _abort.c.reason == reason)).scalar_one()
+    hits = (Hit(f"aborts for reason {reason}", _link("aborts", reason=str(reason)), fmt.plural(number, "abort")),) if number else ()
+    return Group("Aborts", hits)
+
+
+def _linked(db: Connection, text: str) -> Iterator[Group]:
+    """What a link calls a socket or a process: `0xENDPOINT@NS`, `PID@NS`."""
+    if "@" not in text:
+        return
+    try:
+        endpoint = fmt.stored_address(parse_socket(text).endpoint)
+        if db.execute(select(_socket.c.n).where(_socket.c.trace_id == 1, _socket.c.endpoint == endpoint).limit(1)).first():
+            yield Group("Socket", (Hit(f"socket {text}", f"sockets/{text}"),))
+    except BadLink:
+        pass
+    try:
+        process = parse_process(text)
+    except BadLink:
+        return
+    p = _process.c
+    is_it = p.pid == process.pid if process.pid is not None else p.eprocess == fmt.stored_address(process.eprocess or 0)
+    if db.execute(select(p.n).where(p.trace_id == 1, is_it).limit(1)).first():
+        yield Group("Process", (Hit(f"process {text}", f"processes/{text}"),))
+
+
+def _frames(db: Connection, module: str, offset: int) -> Group:
+    """Stacks through one place of a module."""
+    f = _frame.c
+    rows = db.execute(
+        select(_stack.c.hash)
+        .where(
+            _stack.c.trace_id == 1,
+            _stack.c.n.in_(select(f.stack_n).where(f.trace_id == 1, f.module.icontains(module, autoescape=True), f.offset == offset)),
+        )
+        .limit(_MAX)
+    ).scalars()
+    return Group("Stacks through this place", tuple(Hit(f"stack {found}", f"stacks/{found}") for found in rows))
 
 
 def _link(path: str, **query: str) -> str:
@@ -80,7 +143,7 @@ def _statuses(text: str) -> tuple[int, ...]:
         return ()
 
 
-def _errors(db: Connection, text: str, statuses: tuple[int, ...]) -> Group:
+def _errors(db: Connection, statuses: tuple[int, ...], all_link: str | None) -> Group:
     rows = db.execute(
         select(_operation.c.status, func.count())
         .where(_operation.c.trace_id == 1, _operation.c.status.in_(statuses), _operation.c.outcome != OUTCOMES.index("completed"))
@@ -96,7 +159,7 @@ def _errors(db: Connection, text: str, statuses: tuple[int, ...]) -> Group:
     ).scalar_one()
     if aborts:
         hits.append(Hit("the last error before an abort", "aborts", fmt.plural(aborts, "abort")))
-    return Group("Errors", tuple(hits), _link("errors", status=text))
+    return Group("Errors", tuple(hits), all_link)
 
 
 def _port(db: Connection, port: int) -> Group:

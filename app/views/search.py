@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from app.deps import Catalog
+from app.deps import LEAST_DIGITS, Catalog
 from app.errors import BadRequest
 from app.format import plural
 from app.page import Crumb, Page
@@ -35,10 +35,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage(Page):
-    """The results of a search: the traces in which something was found, the names of the others."""
+    """The results of a search: the traces in which something was found, the names of the others, and the traces
+    that are called so."""
 
     found: tuple[Found, ...]
     without: tuple[str, ...] = ()
+    named: tuple[Crumb, ...] = ()
     everywhere_href: str = field(default="", metadata={"json": False})
 
 
@@ -61,19 +63,24 @@ def search_page(request: Request, db: Catalog) -> Response:
     only = request.query_params.get("trace", "").strip().lower()
     if len(text) > MAX_TEXT:
         raise BadRequest(f"A search has at most {MAX_TEXT} characters.")
+    urls = request.app.state.urls
     entries = [one for one in (catalog.entries(db) if db is not None else []) if one.state in ("complete", "live")]
     wanted = [one for one in entries if one.key == only] if only else entries[:MAX_TRACES]
     looked = [_look(request.app.state.folder, one, text) for one in wanted] if text else []
     found = tuple(one for one in looked if one.groups or one.note)
+    named = tuple(
+        Crumb(one.label or one.name, urls("overview", trace_key=one.key))
+        for one in (entries if text and not only else [])
+        if text.lower() in f"{one.label or ''}\n{one.name}".lower() or (len(text) >= LEAST_DIGITS and one.key.startswith(text.lower()))
+    )[:MAX_TRACES]
     where = _where(wanted, only, len(entries))
-    number = sum(len(group.hits) for one in found for group in one.groups)
+    number = sum(len(group.hits) for one in found for group in one.groups) + len(named)
     if not text:
         sentence = "Type an error, a port, an IP address or prefix, a process id or name, an address, or a module."
     elif number:
         sentence = f"{plural(number, 'match', 'matches')} for “{text}” in {where}."
     else:
         sentence = f"Nothing matches “{text}” in {where}."
-    urls = request.app.state.urls
     crumbs: tuple[Crumb, ...] = (Crumb("traces", urls("traces")),)
     if only and wanted:
         crumbs += (Crumb(wanted[0].name, urls("overview", trace_key=only)),)
@@ -83,6 +90,7 @@ def search_page(request: Request, db: Catalog) -> Response:
         crumbs=crumbs,
         query=text,
         found=found,
+        named=named,
         within=only if wanted else "",
         without=tuple(one.name for one in looked if not (one.groups or one.note)) if number else (),
         everywhere_href=urls("search", {"q": text}) if only and text and len(entries) > len(wanted) else "",

@@ -65,7 +65,7 @@ def datagrams_dropped(about: About) -> Iterator[Finding]:
     )
     for row in about.rows(query):
         reason = DATAGRAM_DROP_REASONS.get(row.reason)
-        name = f"reason {row.reason}, {reason.name}" if reason else f"reason {row.reason}, unnamed"
+        name = f"reason {row.reason}, {reason.name.replace('_', ' ')}" if reason else f"reason {row.reason}, unnamed"
         slow = row.reason in FULL_BUFFER
         yield Finding(
             "datagrams_dropped",

@@ -81,8 +81,8 @@ def aborted(about: About) -> Iterator[Finding]:
             row.t_ns,
             _abort_title(about.process(row.process_n).label, row.times, row.reason, during=row.during, at_exit=ended is not None),
             said(
-                f"{'It was' if row.times == 1 else 'Each was'} recorded as an abort of reason {row.reason}"
-                f"{f', {reason.name}' if reason else ''}, {between(row.t_ns, row.last_ns)}.",
+                f"The abort{'' if row.times == 1 else 's'} came {between(row.t_ns, row.last_ns)}"
+                f"{f', for reason {row.reason}' if reason else ''}.",
                 (reason.meaning if sure == CERTAIN else f"Probably: {reason.meaning[:1].lower()}{reason.meaning[1:]}") if reason else None,
                 f"The process ended at {span(ended)}, so that its end probably closed {_it(row.times)}." if ended is not None else None,
                 _waiting(row.busy, row.times),

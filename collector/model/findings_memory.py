@@ -36,15 +36,24 @@ _PAIRS = {
     "send->recv": ("posted a receive into memory that a send still used", "Incoming data may overwrite bytes that are not sent yet."),
 }
 _BUFFERS = {
-    "freed_in_flight": (HIGH, "freed memory under", "Received data is written into freed memory, or foreign bytes are sent."),
-    "reused_in_flight": (HIGH, "reused freed memory under", "A new block lies where the request still works: corruption is likely."),
-    "shrunk_in_flight": (HIGH, "shrank the memory under", "The request reaches past the end of the block."),
-    "overruns_block": (HIGH, "handed a length past the end of its block to", "The request reaches into what lies behind the block."),
+    "freed_in_flight": (HIGH, "freed memory under {} in flight", "Received data is written into freed memory, or foreign bytes are sent."),
+    "reused_in_flight": (
+        HIGH,
+        "reused freed memory under {} in flight",
+        "A new block lies where the request still works: corruption is likely.",
+    ),
+    "shrunk_in_flight": (HIGH, "shrank the memory under {} in flight", "The request reaches past the end of the block."),
+    "overruns_block": (HIGH, "posted {} past the end of a heap block", "The request reaches into what lies behind the block."),
     "posted_after_free": (
         HIGH,
-        "handed memory that was freed before to",
+        "posted {} on memory that was already freed",
         "The request works on memory that belongs to nobody, or to another block.",
     ),
+}
+_BUFFER_STEPS = {
+    "overruns_block": "Next: see the stack of the post, and the size that was allocated there.",
+    "shrunk_in_flight": "Next: compare the stack of the post with that of the reallocation; shrink after the completion.",
+    "posted_after_free": "Next: compare the stack of the free with that of the post, and see who still keeps the address.",
 }
 _HEAP_ERRORS = {
     "double_free": "freed {} a second time",
@@ -124,7 +133,7 @@ def frees_in_flight(about: About) -> Iterator[Finding]:
         .limit(MAX_PER_RULE)
     )
     for row in about.rows(query):
-        severity, did, means = _BUFFERS.get(row.kind, (MEDIUM, f"({row.kind})", ""))
+        severity, did, means = _BUFFERS.get(row.kind, (MEDIUM, f"({row.kind}) {{}}", ""))
         sure = CERTAIN if row.certain == row.times else POSSIBLE
         yield Finding(
             row.kind,
@@ -133,9 +142,7 @@ def frees_in_flight(about: About) -> Iterator[Finding]:
             row.process_n,
             row.socket_n if row.sockets == 1 else None,
             row.t_ns,
-            f"{about.process(row.process_n).label} {did} {counted(row.times, 'request')} in flight"
-            if row.kind not in ("overruns_block", "posted_after_free")
-            else f"{about.process(row.process_n).label} {did} {counted(row.times, 'request')}",
+            f"{about.process(row.process_n).label} {did.format(counted(row.times, 'request'))}",
             said(
                 f"First at {span(row.t_ns)}.",
                 means,
@@ -143,7 +150,7 @@ def frees_in_flight(about: About) -> Iterator[Finding]:
                 if row.past
                 else None,
                 _sure(row.certain, row.times, "records were lost, or the socket was closed before"),
-                "Next: compare the stack of the free with that of the post; free after the completion.",
+                _BUFFER_STEPS.get(row.kind, "Next: compare the stack of the free with that of the post; free after the completion."),
             ),
             sure,
             about.link("in-flight-frees", process_n=row.process_n, kind=row.kind),
