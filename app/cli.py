@@ -199,7 +199,7 @@ def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[
     """Answer on a socket that listens, until Ctrl+C."""
     import uvicorn
 
-    from app.connections import MAX_HEAD_BYTES, protocol
+    from app.connections import MAX_HEAD_BYTES, PATIENCE, protocol
     from app.logs import write_logs
 
     config = uvicorn.Config(
@@ -211,6 +211,7 @@ def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_keep_alive=PATIENCE.idle_seconds,
         server_header=False,
         proxy_headers=False,
     )

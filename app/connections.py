@@ -22,12 +22,16 @@ MAX_HEAD_BYTES = 32 << 10
 class Patience:
     """How long a server waits. A connection that stays below this is ended, with an answer where it said a part of a request.
 
+    One that waits for its next request is kept for `idle_seconds`, which are uvicorn's to count: longer than clients keep theirs, so that
+    a request does not meet a connection that is just being closed.
+
     A head must be whole after `head_seconds`. Of a body, `body_bytes` must arrive, and of an answer, `answer_bytes` must be taken in each
     `pace_seconds`. There are at most `connections`; one more ends the one that has been without a request for the longest time.
     """
 
     head_seconds: float = 10.0
     pace_seconds: float = 20.0
+    idle_seconds: int = 60
     body_bytes: int = 2_000
     answer_bytes: int = 20_000
     connections: int = 500
@@ -77,7 +81,10 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._begin(self._now_doing())
+        doing = self._now_doing()
+        if doing == "head" and self._is_idle():
+            self._doing = ""  # a head begins
+        self._begin(doing)
         self._arrived += len(data)
         for begin in range(0, len(data), MAX_HEAD_BYTES):  # a head is measured between pieces, a whole one in one piece never
             if not self.transport.is_closing():
@@ -100,6 +107,10 @@ class _Connection(H11Protocol):
             return "head"
         return "body" if self.cycle.more_body and not self.flow.read_paused else ""
 
+    def _is_idle(self) -> bool:
+        """Whether a request was answered and nothing of the next has come."""
+        return self.cycle is not None and not self.conn.trailing_data[0]
+
     def _begin(self, doing: str) -> None:
         if self._doing != doing:
             self._doing, self._since = doing, self.loop.time()
@@ -110,7 +121,7 @@ class _Connection(H11Protocol):
         patience, now = self._patience, self.loop.time()
         self._begin(self._now_doing())
         if self._doing == "head":
-            if now - self._since >= patience.head_seconds:
+            if now - self._since >= patience.head_seconds and not self._is_idle():
                 self._end()
                 return
         elif self._doing == "body":

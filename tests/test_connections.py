@@ -163,6 +163,28 @@ def test_a_kept_connection_is_not_ended_between_its_requests(place: Place) -> No
             threading.Event().wait(SHORT.head_seconds / 4)
 
 
+def test_a_kept_connection_waits_longer_for_its_next_request_than_for_the_rest_of_one(place: Place) -> None:
+    """A client must not send into a connection that is just being closed: it would have no answer."""
+    assert Patience().idle_seconds > 4 * Patience().head_seconds
+    request = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with connect(place) as kept:
+        for _ in range(2):
+            kept.sendall(request)
+            got = b""
+            while not got.endswith(b"ok\n"):
+                piece = kept.recv(10_000)
+                assert piece, "the server ended the connection"
+                got += piece
+            threading.Event().wait(3 * SHORT.head_seconds)
+        kept.sendall(request[:20])
+        begin = time.monotonic()
+        got = b""
+        while b"408" not in got and (piece := kept.recv(10_000)):
+            got += piece
+        assert b"HTTP/1.1 408" in got
+        assert time.monotonic() - begin >= SHORT.head_seconds / 2
+
+
 def test_with_all_connections_taken_the_one_that_waits_longest_makes_room() -> None:
     patience = Patience(head_seconds=30, pace_seconds=30, connections=10)
     with listening(Starlette(routes=[Route("/long", _long)]), patience) as place:
