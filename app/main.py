@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from app import errors, render
 from app.access import TokenCheck
+from app.arrivals import Arrivals
 from app.asked import note_what_is_asked
 from app.assets import plotly_script, static_folder
 from app.busy import RequestLimit
@@ -55,6 +56,7 @@ from app.views import (
     ports,
     processes,
     search,
+    sending,
     small_receives,
     socket_page,
     sockets,
@@ -71,6 +73,7 @@ __all__ = ["ROUTERS", "create_app"]
 ROUTERS = (
     traces.router,
     uploads.router,
+    sending.router,
     search.router,
     help.router,
     overview.router,
@@ -149,6 +152,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.folder = TraceFolder(settings.database, limit_seconds=settings.query_seconds)
     app.state.form_tokens = FormTokens()
     app.state.uploads = Uploads(app.state.folder, limit_bytes=settings.upload_bytes) if settings.takes_uploads else None
+    app.state.arrivals = Arrivals(app.state.uploads) if app.state.uploads is not None else None
     app.state.streams = Streams()
     app.state.urls = Urls(app, settings.base_path)
     app.state.templates = render.environment()

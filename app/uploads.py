@@ -20,7 +20,7 @@ from app.queries.catalog import entry
 from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
-__all__ = ["Busy", "Job", "NoSpace", "Spool", "TooLarge", "UploadError", "Uploads", "safe_name"]
+__all__ = ["Busy", "Job", "NoSpace", "Spool", "TooLarge", "UploadError", "Uploads", "check_room", "safe_name", "too_large"]
 
 _log = logging.getLogger("sockscope")
 
@@ -83,10 +83,10 @@ class Spool:
         """Raises TooLarge, NoSpace."""
         self.size += len(piece)
         if self.size > self._limit:
-            raise TooLarge(_too_large(self._limit))
+            raise TooLarge(too_large(self._limit))
         if self.size - self._checked >= _CHECK_BYTES:
             self._checked = self.size
-            _check_room(self.folder, self.size)
+            check_room(self.folder, self.size)
         try:
             self._file.write(piece)
         except OSError as error:
@@ -94,10 +94,10 @@ class Spool:
         self._hash.update(piece)
 
     def close(self, name: str) -> tuple[Path, str]:
-        """Give the file its name; returns its path and the key of its trace. Raises NoSpace."""
+        """Give the file its name; returns its path and the digest of its bytes. Raises NoSpace."""
         try:
             self._file.close()
-            return (self.folder / "arriving").rename(self.folder / name), self._hash.hexdigest()[:_KEY_DIGITS]
+            return (self.folder / "arriving").rename(self.folder / name), self._hash.hexdigest()
         except OSError as error:
             raise NoSpace(f"The file cannot be written to the server's disk ({error.strerror}).") from error
 
@@ -157,7 +157,7 @@ class Uploads:
     def arriving(self, declared_bytes: int | None) -> Iterator[Spool]:
         """A place for a file; what was not handed to `collect` is deleted. Raises Busy, TooLarge, NoSpace."""
         if declared_bytes is not None and declared_bytes > self.limit_bytes + (1 << 20):  # a form has a little more than its file
-            raise TooLarge(_too_large(self.limit_bytes))
+            raise TooLarge(too_large(self.limit_bytes))
         with self._lock:
             if self.is_busy:
                 raise Busy(f"This server is taking {AT_ONCE} traces now, as many as it takes at once. Send yours when one of them is done.")
@@ -173,31 +173,45 @@ class Uploads:
             with self._lock:
                 self._arriving -= 1
 
+    @property
+    def spools(self) -> Path:
+        """Where files are that arrive."""
+        return self._root / "spool"
+
+    def new_place(self) -> Path:
+        """A folder for one file. Raises OSError."""
+        place = self.spools / secrets.token_hex(8)
+        place.mkdir(parents=True)
+        return place
+
     def _place(self, declared_bytes: int) -> Path:
-        spools = self._root / "spool"
+        spools = self.spools
         try:
             spools.mkdir(parents=True, exist_ok=True)
             if not self._swept:
                 self._swept = True
                 _sweep(spools)
-            _check_room(spools, declared_bytes)
-            place = spools / secrets.token_hex(8)
-            place.mkdir()
+            check_room(spools, declared_bytes)
+            return self.new_place()
         except OSError as error:
             raise NoSpace(f"Files cannot be kept in the server's folder ({error.strerror}).") from error
-        return place
 
     def collect(self, spool: Spool, name: str) -> Job:
         """Start a collector for a file that has arrived. Raises UploadError."""
         if spool.size == 0:
             raise UploadError("The file is empty, or none was chosen: choose an .etl file.")
-        path, key = spool.close(safe_name(name))
-        job = Job(id=secrets.token_hex(8), name=path.name, key=key, size_bytes=spool.size)
+        path, digest = spool.close(safe_name(name))
+        job = self.begin(path, digest, spool.size)
+        spool.is_handed_on = True
+        return job
+
+    def begin(self, path: Path, digest: str, size: int) -> Job:
+        """Start a collector for a file that is alone in its folder, which is deleted afterwards. Raises UploadError."""
+        job = Job(id=secrets.token_hex(8), name=path.name, key=digest[:_KEY_DIGITS], size_bytes=size)
         try:
             job.process = _start(self._root, "collect", str(path))
         except OSError as error:
             raise UploadError(f"The collector cannot be started ({error.strerror}).") from error
-        spool.is_handed_on = True
         with self._lock:
             self._jobs[job.id] = job
             ended = [one.id for one in self._jobs.values() if one.state != "collecting"]
@@ -273,14 +287,14 @@ def safe_name(name: str) -> str:
     return f"{'_' if stem.partition('.')[0].lower() in _RESERVED else ''}{stem}.{suffix}"
 
 
-def _too_large(limit_bytes: int) -> str:
+def too_large(limit_bytes: int) -> str:
     return (
         f"The file is too large: this server takes files of at most {limit_bytes:,} bytes. "
         "Collect it where it lies: sockscope collect FILE.etl"
     )
 
 
-def _check_room(place: Path, size_bytes: int) -> None:
+def check_room(place: Path, size_bytes: int) -> None:
     """Raises NoSpace where the disk cannot hold a file and its database. Raises OSError."""
     free = shutil.disk_usage(place).free
     needed = 2 * size_bytes + ROOM_BYTES

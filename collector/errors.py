@@ -7,6 +7,7 @@ TraceError                      anything that is wrong with an input or with our
 │   └── NotAnEtl                the first bytes are not an ETW buffer
 ├── NothingLeft                 what the user wants stored of a trace is not in it
 ├── CollectCancelled            the user asked to stop
+├── SendError                   another machine's dashboard does not take a file
 ├── SymbolsError                symbol files cannot be looked at: no such folder, no library
 └── StoreError                  the database cannot be read or written
     ├── NotAFolder              what is named as the folder of the traces is none
@@ -33,6 +34,7 @@ __all__ = [
     "Problem",
     "ProblemKind",
     "RecordError",
+    "SendError",
     "Severity",
     "SourceError",
     "StoreError",
@@ -86,6 +88,10 @@ class RecordError(TraceError):
         super().__init__(message)
         self.call = call
         self.code = code
+
+
+class SendError(TraceError):
+    """Another machine's dashboard does not take a file, or cannot be reached."""
 
 
 class SymbolsError(TraceError):

@@ -85,6 +85,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.stages": ("collector.",),
     "collector.pipeline": ("collector.",),
     "collector.follow": ("collector.",),
+    "collector.sending": ("collector.source",),
     "collector.watch": ("collector.source", "collector.readers."),
     "collector.verbs.": ("collector.",),
     "collector.cli": ("collector.",),

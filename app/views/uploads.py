@@ -24,7 +24,7 @@ from app.uploads import Busy, Job, NoSpace, Spool, TooLarge, UploadError, Upload
 from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
-__all__ = ["FailedUpload", "UploadPage", "UploadPart", "router", "upload_part", "uploads_of"]
+__all__ = ["SWITCHED_OFF", "FailedUpload", "UploadPage", "UploadPart", "pieces_of", "router", "status_of", "upload_part", "uploads_of"]
 
 router = APIRouter()
 
@@ -35,7 +35,7 @@ SLOWEST_BYTES = 16 << 10
 """Bytes a second that a file must bring on average: nobody may hold one of the few places by sending a byte now and then."""
 
 _now = time.monotonic
-_OFF = "Uploads are switched off on this server. Collect the file where the server runs: sockscope collect FILE.etl"
+SWITCHED_OFF = "Uploads are switched off on this server. Collect the file where the server runs: sockscope collect FILE.etl"
 _STALE = "This form was older than the server or came without its cookie. Load the start page again and send the file from there."
 _STATUS = {Busy: 503, TooLarge: 413, NoSpace: 507}
 
@@ -83,6 +83,11 @@ def uploads_of(request: Request) -> Uploads | None:
     return uploads
 
 
+def status_of(error: UploadError) -> int:
+    """The status of an answer that refuses a file."""
+    return _STATUS.get(type(error), 400)
+
+
 def upload_part(request: Request, known: Collection[str]) -> UploadPart | None:
     """What the start page shows of uploads beside the traces whose keys are `known`.
 
@@ -104,14 +109,14 @@ async def upload(request: Request) -> Response:
     """
     uploads = uploads_of(request)
     if uploads is None:
-        raise HTTPException(403, _OFF)
+        raise HTTPException(403, SWITCHED_OFF)
     check_origin(request)
     try:
         with uploads.arriving(_declared(request)) as spool:
             name = await _receive(request, spool)
             job = await run_in_threadpool(uploads.collect, spool, name)
     except UploadError as error:
-        raise HTTPException(_STATUS.get(type(error), 400), str(error)) from error
+        raise HTTPException(status_of(error), str(error)) from error
     except BadForm as error:
         raise BadRequest(str(error)) from error
     except (ClientDisconnect, TimeoutError) as error:
@@ -170,7 +175,7 @@ def dismiss_upload(request: Request, form: PostedForm) -> Response:
     """Forget a trace (`trace`, its key) whose collecting failed or was interrupted; the form's token must come with it."""
     uploads = uploads_of(request)
     if uploads is None:
-        raise HTTPException(403, _OFF)
+        raise HTTPException(403, SWITCHED_OFF)
     if not has_token(request, form.get(TOKEN_FIELD, "")):
         raise HTTPException(
             403, "This form was older than the server or came without its cookie. Load its page again and dismiss it there."
@@ -221,13 +226,13 @@ async def _receive(request: Request, spool: Spool) -> str:
     if kind.partition(";")[0].strip().lower() == "application/octet-stream":
         if not has_token(request, request.headers.get(TOKEN_HEADER, "")):
             raise HTTPException(403, _STALE)
-        async for piece in _pieces(request):
+        async for piece in pieces_of(request):
             await run_in_threadpool(spool.write, piece)
         return unquote(request.headers.get("x-file-name", ""))
     if kind.partition(";")[0].strip().lower() != "multipart/form-data":
         raise HTTPException(415, "Send the file as application/octet-stream, or with the form of the start page.")
     form = FileForm(boundary_of(kind))
-    async for piece in _pieces(request):
+    async for piece in pieces_of(request):
         for found in form.feed(piece):
             if not has_token(request, form.fields.get(TOKEN_FIELD, "")):
                 raise HTTPException(403, _STALE)
@@ -237,7 +242,7 @@ async def _receive(request: Request, spool: Spool) -> str:
     return form.file_name or ""
 
 
-async def _pieces(request: Request) -> AsyncIterator[bytes]:
+async def pieces_of(request: Request) -> AsyncIterator[bytes]:
     """The body in pieces of a megabyte. Raises TimeoutError when the sender is silent or too slow, ClientDisconnect when it is gone."""
     stream = request.stream()
     gathered = bytearray()

@@ -21,10 +21,12 @@ from collector.verbs.recording_arguments import (
     ready,
     tell,
 )
+from collector.verbs.send import add_target, send_files, target_of
 
 if TYPE_CHECKING:
     from collector.record.calls import Windows
     from collector.record.plan import Plan
+    from collector.sending import Target
 
 __all__ = ["add", "run"]
 
@@ -35,6 +37,8 @@ EXAMPLE = r"""example:
       records the sockets of all programs for a minute, into hang.etl, and collects it
   sockscope record --name leak --pid 1234 --output D:\traces
       records sockets, and the heap of process 1234 with call stacks, until Ctrl+C or, from another prompt, sockscope record --stop leak
+  sockscope record --name hang --duration 60s --to https://traces.example:8350/ --token SECRET
+      sends the trace to a dashboard elsewhere afterwards
   sockscope record --pid 1234 --print-commands
       prints the commands of Windows's own tools for that; works on every system
 
@@ -60,6 +64,7 @@ def add(verbs: Verbs) -> None:
     instead.add_argument("--stop", metavar="NAME", help="stop the recording of that name, or all")
     instead.add_argument("--change", metavar="NAME", help="let a running recording trace the heaps and stacks of this command line instead")
     add_recording(parser)
+    add_target(parser, is_required=False)
     parser.set_defaults(run=run)
 
 
@@ -75,13 +80,14 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
     try:
         check_plan(plan, is_forced=args.force)
+        target = target_of(args) if args.to else None
     except ValueError as error:
         say(f"sockscope record: {error}", file=sys.stderr)
         return 2
-    return _record(args, plan, ready(args, plan), should_cancel)
+    return _record(args, plan, ready(args, plan), should_cancel, target)
 
 
-def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool]) -> int:
+def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool], target: "Target | None") -> int:
     from collector.record.plan import Kind
     from collector.record.results import put_together
 
@@ -97,8 +103,11 @@ def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_c
     is_complete = not recorder.losses.total()
     if args.collect:
         is_complete = collect_and_link(args, file, lambda: False) and is_complete
-    else:
+    elif target is None:
         tell(f"To look at it: sockscope collect {file}")
+    if target is not None and send_files([str(file)], target, lambda: False):
+        tell(f"It stays here. To send it later: sockscope send {file} --to {target.address}")
+        return 1
     return exit_status(is_complete=is_complete)
 
 

@@ -14,10 +14,13 @@ import pytest
 from app.cli import main
 from collector.record import guardian, readiness
 from collector.record.readiness import Machine
+from collector.store.catalog import Catalog
+from collector.store.engine import TraceFolder
 from tests.build.imported import collect
 from tests.record.played import Played
 from tests.test_invariance import contents, rewritten, sample_session
 from tests.test_joining import three
+from tests.test_sending import TOKEN, dashboard
 
 STOPS = [f"ControlTraceW stop sockscope-x-{kind}" for kind in ("heap", "winsock", "kernel")]
 LINUX = Machine("linux", (0, 0), 8, False)
@@ -480,3 +483,25 @@ def test_a_stop_from_another_prompt_ends_the_recording(library: Path, tmp_path: 
     assert process.returncode == 0, err
     assert "The session sockscope-x-winsock is over: it was stopped from elsewhere." in err
     assert said.startswith(f"{tmp_path / 'x.etl'}  ")
+
+
+def test_a_recording_is_sent_to_a_dashboard_elsewhere(recorded: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with dashboard(tmp_path / "elsewhere") as base:
+        assert record(tmp_path, "--to", base, "--token", TOKEN) in (0, 3)
+        out = capsys.readouterr().out.splitlines()
+        assert len(out) == 2
+        key = out[1][:12]
+        assert out[1].endswith(f"{base}/t/{key}")
+    assert [entry.key for entry in Catalog(TraceFolder(tmp_path / "elsewhere")).entries()] == [key]
+
+    with dashboard(tmp_path / "elsewhere") as base:
+        assert record(tmp_path, "--to", base, "--token", "w" * 20, "--name", "y") == 1
+    said = capsys.readouterr()
+    assert "This server demands a token" in said.err
+    assert "It stays here. To send it later: sockscope send" in said.err
+
+
+def test_an_odd_address_is_refused_before_anything_is_recorded(machine: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert record(tmp_path, "--to", "nowhere") == 2
+    assert "is no address of a dashboard" in capsys.readouterr().err
+    assert list(tmp_path.glob("*.etl")) == []
