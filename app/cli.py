@@ -8,7 +8,6 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Callable, Sequence
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from collector.cli import add_verbs, new_parser, run
@@ -17,8 +16,6 @@ from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from collector.store.engine import TraceFolder
 
 __all__ = ["main"]
@@ -26,7 +23,7 @@ __all__ = ["main"]
 TOKEN_VARIABLE = "SOCKSCOPE_TOKEN"
 VIEW_VARIABLE = "SOCKSCOPE_VIEW_TOKEN"
 SAMPLE_NAME = "sample.etl"
-_STOP_SECONDS = 3
+_MOST_WORKERS = 32
 _BACKLOG = 512  # connections that wait to be taken; a browser opens six at once
 
 SERVE_EXAMPLE = """example:
@@ -65,6 +62,13 @@ def _add_demo(verbs: Verbs) -> None:
 def _add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=8350, help="port to listen on, 0 for any free one (default: 8350)")
+    parser.add_argument(
+        "--workers",
+        type=_workers,
+        default=1,
+        metavar="N",
+        help=f"processes that make pages, 1 to {_MOST_WORKERS} (default: 1); several take no traces from browsers",
+    )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument(
         "--token",
@@ -151,9 +155,17 @@ def _bring_up_to_date(folder: "TraceFolder") -> None:
 
 def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], *, page: str = "") -> int:
     """Serve until asked to stop."""
-    from app.main import create_app
-    from app.settings import Settings, SettingsError, is_loopback
+    gc.disable()  # nothing of what is loaded is garbage, and looking for some is a tenth of the start
+    try:
+        from app.main import create_app
+        from app.serving import serve_alone, serve_by_several
+        from app.settings import Settings, SettingsError, is_loopback
+    finally:
+        gc.enable()
 
+    if args.workers > 1 and args.uploads:
+        say(f"sockscope {args.verb}: --uploads needs --workers 1: one process alone knows what is being collected.", file=sys.stderr)
+        return 2
     asked = args.view_token if args.view_token is not None else os.environ.get(VIEW_VARIABLE)
     needs_token = asked is not None or not is_loopback(args.host)
     token = args.token or os.environ.get(TOKEN_VARIABLE) or (secrets.token_urlsafe(24) if needs_token else None)
@@ -166,7 +178,7 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
         allowed_hosts=tuple(args.allow_host),
         trusted_proxies=args.forwarded_allow_ips,
         root_path=args.root_path,
-        uploads=args.uploads,
+        uploads=args.uploads if args.workers == 1 else False,
         upload_bytes=int(args.upload_limit * 2**30),
     )
     try:
@@ -191,44 +203,16 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
         say(f"only to look: {place}?token={settings.view_token}", flush=True)
     if args.open:
         webbrowser.open(address)
-    _serve_on(app, listener, should_cancel)
+    if args.workers > 1:
+        return serve_by_several(settings, listener, args.workers, should_cancel)
+    serve_alone(app, listener, should_cancel)
     return 0
 
 
-def _serve_on(app: "FastAPI", listener: socket.socket, should_cancel: Callable[[], bool]) -> None:
-    """Answer on a socket that listens, until Ctrl+C."""
-    import uvicorn
-
-    from app.connections import MAX_HEAD_BYTES, PATIENCE, protocol
-    from app.logs import write_logs
-
-    config = uvicorn.Config(
-        app,
-        http=protocol(),
-        ws="none",
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=_STOP_SECONDS,
-        timeout_keep_alive=PATIENCE.idle_seconds,
-        server_header=False,
-        proxy_headers=False,
-    )
-    write_logs()
-
-    class Server(uvicorn.Server):
-        """Lets the pages end that wait for news of a trace: else it would wait for them."""
-
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            app.state.streams.close()
-            super().handle_exit(sig, frame)
-
-    server = Server(config)
-    gc.collect()
-    gc.freeze()  # what is loaded now stays; looked through for garbage with the rest, it holds up a page for a tenth of a second
-    if not should_cancel():
-        server.run(sockets=[listener])
+def _workers(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{text}: a number of processes from 1 to {_MOST_WORKERS}")
+    return int(text)
 
 
 def _addresses(text: str) -> tuple[str, ...]:

@@ -46,8 +46,8 @@ _YEAR_SECONDS = 365 * 24 * 3600
 class FormTokens:
     """The tokens of one server: what fits a cookie can be computed only here, and only until the server ends."""
 
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
 
     def token_of(self, cookie: str) -> str:
         """A token that fits a cookie. No two are alike: a page is compressed, and its length must not tell the token to one who guesses."""

@@ -4,7 +4,6 @@ What a page says depends on its URL, its form, the trace file, the notes in the 
 the key of a kept answer. The token of a form is another one in each answer, so it is put in when the answer leaves.
 """
 
-import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -41,12 +40,13 @@ class _Answer:
 class KeptAnswers:
     """Gives pages of finished traces again, from memory or by 304. `Cache-Control: no-store` of a request has the page made anew."""
 
-    def __init__(self, app: ASGIApp, folder: TraceFolder) -> None:
+    def __init__(self, app: ASGIApp, folder: TraceFolder, secret: bytes) -> None:
+        """`secret` is new in each run of the server: what another run gave may have been made by other code."""
         self._app, self._folder = app, folder
         self._kept: OrderedDict[str, _Answer] = OrderedDict()
         self._bytes = 0
         self._catalog: list[tuple[int, int, int] | None] = []
-        self._salt = secrets.token_hex(8)  # what another run of the server gave may have been made by other code
+        self._salt = sha256(b"kept" + secret).hexdigest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = self._key(scope) if scope["type"] == "http" and scope["method"] == "GET" else None

@@ -150,7 +150,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.folder = TraceFolder(settings.database, limit_seconds=settings.query_seconds)
-    app.state.form_tokens = FormTokens()
+    app.state.form_tokens = FormTokens(settings.secret)
     app.state.uploads = Uploads(app.state.folder, limit_bytes=settings.upload_bytes) if settings.takes_uploads else None
     app.state.arrivals = Arrivals(app.state.uploads) if app.state.uploads is not None else None
     app.state.streams = Streams()
@@ -171,7 +171,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/static", KeptFiles(directory=static_folder()), name="static")
     errors.install(app, render.render)
     collecting.install(app)
-    app.add_middleware(KeptAnswers, folder=app.state.folder)
+    app.add_middleware(KeptAnswers, folder=app.state.folder, secret=settings.secret)
     app.add_middleware(Compressed)
     if settings.token is not None:
         app.add_middleware(TokenCheck, token=settings.token, view_token=settings.view_token, base_path=settings.base_path)

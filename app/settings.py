@@ -2,7 +2,8 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.proxy import networks_of
@@ -26,7 +27,7 @@ class Settings:
     where the server listens on anything but the loopback address. With `view_token` one can look and not write. `allowed_hosts` are further
     names by which the server may be called, `trusted_proxies` the addresses or networks whose word about the browser counts.
     `uploads` says whether browsers may send traces, None: only where nobody but this machine reaches the server; `upload_bytes` is the most
-    that one may have.
+    that one may have. `secret` is what tokens of forms and marks of kept answers are made of: the processes of one server share it.
     """
 
     database: Path | None = None
@@ -40,6 +41,7 @@ class Settings:
     query_seconds: float = 8.0
     uploads: bool | None = None
     upload_bytes: int = 8 << 30
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False, compare=False)
 
     def check(self) -> "Settings":
         """The settings themselves. Raises SettingsError for what cannot work."""

@@ -142,7 +142,7 @@ def test_a_browser_without_a_cookie_gets_one_from_a_kept_page(folder: TraceFolde
 
 def held(folder: TraceFolder, body: bytes) -> tuple[KeptAnswers, TestClient]:
     """What keeps the answers of a server that always gives the same."""
-    kept = KeptAnswers(Response(body, media_type="text/plain"), folder)
+    kept = KeptAnswers(Response(body, media_type="text/plain"), folder, b"a secret")
     return kept, TestClient(kept, base_url="http://127.0.0.1")
 
 
