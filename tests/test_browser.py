@@ -25,6 +25,9 @@ pytestmark = [
 ]
 
 
+CHART_WIDTH = "document.querySelector('.js-plotly-plot .main-svg').getBoundingClientRect().width"
+
+
 @pytest.fixture(scope="module")
 def site(sample: Imported) -> Iterator[str]:
     with serving(sample.folder.root) as base:
@@ -215,6 +218,9 @@ def test_a_page_on_paper_is_dark_on_white_without_its_controls(browser: Browser,
         assert (ground, text) == ("rgb(255, 255, 255)", "rgb(0, 0, 0)"), name
         assert raised == "#f6f7f8", name
     assert page.evaluate("getComputedStyle(document.querySelector('thead')).display") == "table-header-group"
+    page.locator(".js-plotly-plot .main-svg").first.wait_for()
+    widths = [page.evaluate(f"dispatchEvent(new Event('{moment}')), {CHART_WIDTH}") for moment in ("beforeprint", "afterprint")]
+    assert widths[0] < 700 < widths[1], "a chart is as wide as the paper while it is printed"
     assert len(page.pdf()) > 10_000
     context.close()
 

@@ -7,6 +7,8 @@ import { nsAt, positionOf } from "./time.js";
 
 const CONFIG = { displayModeBar: false, displaylogo: false, responsive: true, doubleClick: false, showTips: false };
 const charts = new Set();
+/** Pixels between the margins of A4 and of US Letter. */
+const PAPER = 690;
 let loading = null;
 
 /** Plotly itself, from our own server. */
@@ -100,6 +102,11 @@ export class Chart {
     await Plotly.relayout(this.element, { shapes: [...kept, ...this.shapes(colourOf(this.element))] });
   }
 
+  /** Draw as wide as a sheet of paper, or as wide as its place again; at once, since printing waits for nothing. */
+  fit(width) {
+    if (this.drawn) window.Plotly.relayout(this.element, { width, autosize: width === null });
+  }
+
   listen() {
     const { onRange, onSelect, onReset } = this.handlers;
     this.element.on("plotly_relayout", (change) => {
@@ -132,6 +139,9 @@ export class Chart {
     if (!this.cross.hidden) this.cross.style.left = `${axis._offset + pixel}px`;
   }
 }
+
+addEventListener("beforeprint", () => charts.forEach((chart) => chart.fit(PAPER)));
+addEventListener("afterprint", () => charts.forEach((chart) => chart.fit(null)));
 
 /** Show one moment in all charts of the page but the one that it comes from. */
 export function showMoment(ns, source = null) {
