@@ -34,6 +34,7 @@ __all__ = [
     "plural",
     "prose",
     "since_start",
+    "spelled",
     "status",
     "status_name",
     "status_short",
@@ -53,6 +54,7 @@ _MASK = (1 << 64) - 1
 _GROUPS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[:\\/_])(?=[^:\\/_])")
 _SHORT = 15
+_SPELLED = {"ipv4": "IPv4", "ipv6": "IPv6", "tcp": "TCP", "udp": "UDP", "icmp": "ICMP", "icmpv6": "ICMPv6", "dgram": "datagram"}
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _TIME_UNITS = (
     (86_400_000_000_000, "d"),
@@ -281,6 +283,11 @@ def fields(stored: str | Mapping[str, object]) -> str:
     return ", ".join(f"{words(name)} {value}" for name, value in known.items() if value is not None)
 
 
+def spelled(name: str) -> str:
+    """An address family, a protocol or a type of socket as it is written: `ipv4` as `IPv4`."""
+    return _SPELLED.get(name, name)
+
+
 def flag(value: bool | None) -> str:
     """Yes, no, or unknown."""
     return UNKNOWN if value is None else "yes" if value else "no"
@@ -308,6 +315,7 @@ FILTERS = {
     "other_clock": other_clock,
     "plural": plural,
     "prose": prose,
+    "spelled": spelled,
     "status": status,
     "status_name": status_name,
     "status_short": status_short,

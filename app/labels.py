@@ -9,6 +9,11 @@ LABELS = {
     "buffer": "by buffer address",
     "kernel_order": "by the kernel's order of requests",
     "fifo": "the oldest request (inferred)",
+    # where the process id of an owner is known from
+    "kernel": "the kernel's process records",
+    "create": "the creation of a socket",
+    "location": "records that run in the caller's thread",
+    "header": "the headers of its records (inferred)",
     # counters of the heap
     "allocs": "allocations",
     "reallocs": "reallocations",

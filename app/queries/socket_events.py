@@ -12,6 +12,7 @@ from app import format as fmt
 from app.format import Address, Status
 from app.links import operation_link
 from app.paging import Position
+from app.queries.record_words import left_out_words, record_words
 from app.queries.resolution import LONG_NS
 from app.queries.socket_timeline import direction_of
 from collector.store.tables import TRACE
@@ -48,7 +49,6 @@ KINDS = ("post", "completion", *_OF_KIND, "not counted", "other")
 """Kinds of records by which a list can be narrowed."""
 
 _KIND_OF = {event: kind for kind, events in _OF_KIND.items() for event in events}
-_SIDES = {0: "enter", 1: "exit", 2: "by Winsock itself", 3: "by the transport", 4: "by AFD"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ def _skipped_row(row: Any, names: dict[int, str]) -> EventRow:  # Any: as above
         kind="not counted",
         name=_name(names, row.event),
         event_id=row.event,
-        text=f"{row.kind} of {fmt.bytes_text(row.bytes)}, not counted: {fmt.words(row.reason)}",
+        text=left_out_words(row.kind, row.bytes, row.reason),
         operation=None,
         direction=None,
         status=fmt.to_status(row.status),
@@ -329,19 +329,13 @@ def _skipped_row(row: Any, names: dict[int, str]) -> EventRow:  # Any: as above
 
 def _other_row(row: Any, names: dict[int, str]) -> EventRow:  # Any: as above
     fields = json.loads(row.fields) if row.fields else {}
-    said = [f"{fmt.words(key)} {value}" for key, value in fields.items() if value is not None]
-    side = _SIDES.get(row.enter_exit)
     status = fmt.to_status(row.status)
-    if status:
-        said.append(fmt.status(status))
-    if row.address:
-        said.append(row.address)
     return EventRow(
         t_ns=row.t_ns,
         kind=_KIND_OF.get(row.event, "other"),
         name=_name(names, row.event),
         event_id=row.event,
-        text=", ".join(([side] if side else []) + said),
+        text=record_words(row.event, row.enter_exit, fields, row.address, status),
         operation=None,
         direction=None,
         status=status,

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, Table, and_, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from app import format as fmt
+from app.queries.record_words import arrival_words, backlog_words, request_words
 from collector.store.tables import TRACE
 
 __all__ = ["ARRIVALS", "DISCONNECTS", "MAX_MOMENTS", "Moment", "moments", "side_of"]
@@ -96,11 +97,7 @@ def _events(db: Connection, socket_n: int, from_ns: int, to_ns: int, ids: tuple[
 def _event_text(what: str, fields: str | None, address: str | None) -> str:
     known = json.loads(fields) if fields else {}
     if what == "arrival":
-        size = known.get("buffer_length", known.get("bytes_indicated"))
-        return (f"{fmt.bytes_text(size)} arrived" if isinstance(size, int) else "data arrived") + (f" from {address}" if address else "")
+        return arrival_words(known, address)
     if what == "disconnect":
         return "the peer disconnected"
-    if what == "request":
-        backlog = known.get("current_backlog")
-        return f"connection request from {address or fmt.UNKNOWN}" + (f", backlog {backlog}" if backlog is not None else "")
-    return f"send backlog {fmt.bytes_text(known.get('send_backlog'))}"
+    return request_words(known, address) if what == "request" else backlog_words(known)
