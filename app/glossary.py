@@ -9,6 +9,7 @@ TERMS = {
     "buffer": "The address of the memory that the program handed over: user memory when the driver logged it, else the kernel's own.",
     "cancelled": "The program (or the end of its thread) took the request back before it was done.",
     "certain": "The records say so themselves.",
+    "cleanup": "The program has closed its last handle to the socket, and what is in flight ends. The close takes the endpoint away.",
     "completed": "The moment at which the driver reported that an operation was over.",
     "drop": "A datagram that arrived and was thrown away before the program could read it.",
     "end": "How the life of the socket ended in this trace; open at end: it was never closed while the trace ran.",

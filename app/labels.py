@@ -12,6 +12,7 @@ LABELS = {
     # where the process id of an owner is known from
     "kernel": "the kernel's process records",
     "create": "the creation of a socket",
+    "heap": "its heap records",
     "location": "records that run in the caller's thread",
     "header": "the headers of its records (inferred)",
     # counters of the heap

@@ -274,7 +274,7 @@ def _accepted_href(trace: OpenTrace, head: SocketHead) -> str:
 def _operations(trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int]) -> Listing:
     numbers = operation_numbers(trace.db, head.n, *shown, limit=OPERATIONS_SHOWN)
     rows = operation_rows(trace.db, operation.c.n.in_(numbers), limit=OPERATIONS_SHOWN)
-    columns = [c for c in OPERATION_COLUMNS if c.key != "peer" or head.is_datagram]
+    columns = [c for c in OPERATION_COLUMNS if c.key != "peer" or head.is_datagram or head.listener]
     return plain_listing("operations", path, columns, rows)
 
 
