@@ -15,6 +15,7 @@ from app.answers import ANSWERS
 from app.labels import LABELS, label
 from app.recording import AREAS
 from app.sections import SECTIONS
+from collector.store import locks
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from collector.words import MATCHES
@@ -314,7 +315,7 @@ def test_a_trace_that_is_being_collected_shows_its_progress(tmp_path: Path) -> N
     folder = TraceFolder(tmp_path)
     catalog = Catalog(folder)
     catalog.begin("aaaabbbbcccc", name="big.etl", path="big.etl", size_bytes=4_000_000_000, version="0.1.0")
-    with served(folder) as client:
+    with locks.held(folder.lock_path("aaaabbbbcccc"), "busy"), served(folder) as client:
         answer = client.get("/t/aaaabbbbcccc")
         assert answer.status_code == 200
         assert "being collected" in answer.text
