@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from uuid import UUID
 
 from collector.decoder import Decoder, Tally, VersionKey
@@ -15,6 +16,7 @@ from collector.memory import give_back
 from collector.model.counting import Counting
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
+from collector.model.heap_resizes import resizes_with_heap
 from collector.model.heaps import Heaps
 from collector.model.kept import KeptRecords
 from collector.model.processes import Processes
@@ -201,9 +203,9 @@ class Import:
         yield from join_buffers(self.writer.connection, self.clock, self.reader.losses)
         if self.limits:
             with Counting() as counted:
-                for rows in self.writer.limit(self.limits):
+                for rows in chain(self.writer.limit(self.limits), resizes_with_heap(self.writer.connection)):
                     counted.take(rows)
-                yield from counted.finish(first_ns=self.first_ns, connection=self.writer.connection)
+                yield from counted.finish(first_ns=self.first_ns)
         yield from socket_sums(self.writer.connection)
 
     def name_frames(self) -> Naming | None:

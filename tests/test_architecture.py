@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 LEAVES = {
+    "collector.amounts",
     "collector.limits",
     "collector.masks",
     "collector.plain",
@@ -24,6 +25,7 @@ LEAVES = {
 # The longest matching row counts.
 MAP: dict[str, tuple[str, ...]] = {
     "collector": (),
+    "collector.amounts": (),
     "collector.errors": (),
     "collector.clock": (),
     "collector.losses": (),

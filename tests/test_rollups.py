@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.queries.socket_timeline import timeline
 from collector.model import heap_rollups, rollups, spool
 from collector.model.buckets import LEVELS
+from collector.model.heap_resizes import resizes_with_heap
 from collector.model.rows import Lines, Rows, block_of, unfolded
 from collector.store.engine import TraceFolder
 from collector.store.tables import FEW_OPERATIONS, ROW_COLUMNS
@@ -44,7 +45,9 @@ def roll_up(tmp_path: Path) -> RollUp:
             with rollups.SocketRollups(few=few) as sockets, heap_rollups.HeapRollups() as heaps:
                 sockets.take(filled)
                 heaps.take(filled)
-                for piece in chain(sockets.finish(first_ns=first_ns), heaps.finish(writer.connection)):
+                for resizes in resizes_with_heap(writer.connection):
+                    heaps.take(resizes)
+                for piece in chain(sockets.finish(first_ns=first_ns), heaps.finish()):
                     for table, lines in piece.items():
                         made[table] += [dict(zip(ROW_COLUMNS[table], line, strict=True)) for line in unfolded(lines)]
             return made

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +130,9 @@ def test_rows_of_another_width_are_refused() -> None:
 
 class Endless:
     """Counts for a minute."""
+
+    def __init__(self, columns: Mapping[str, tuple[str, ...]]) -> None:
+        assert columns == ROW_COLUMNS
 
     def take(self, rows: dict[str, Lines]) -> None:
         """Looks at nothing."""

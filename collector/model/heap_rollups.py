@@ -4,24 +4,20 @@ A moment of the heap is a record: a record that ends one block and opens another
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, select
 
 from collector.model.buckets import LEVELS, PAGE, Buckets, Cascade, finest
 from collector.model.rows import Block, Rows, columns_of, rows_of
 from collector.model.spool import STRETCH, TimeSpool
-from collector.store.tables import allocation, resize
 
 __all__ = ["HeapRollups"]
 
 Int64s = NDArray[np.int64]
 
 _ABSENT = -1
-_CHUNK = 100_000
 _POINT = np.dtype([("t", "<i8"), ("seq", "<i8"), ("process", "<i4"), ("heap", "<i4"), ("bytes", "<i8"), ("count", "<i1")])
 _RESIZE = ("t_ns", "seq", "size", "old_size")
 _ALLOCATION = ("process_n", "heap_n", "first_ns", "first_seq", "size_at_open", "size", "end_ns", "end_seq")
@@ -51,7 +47,7 @@ class HeapRollups:
         self._spool.close()
 
     def take(self, rows: Rows) -> None:
-        """Look at finished rows of any tables."""
+        """Look at finished rows of any tables; resizes count where they say in which heap the block is."""
         for column in columns_of(rows.get("allocation", ()), "allocation", _ALLOCATION, absent=_ABSENT):
             for scope in _SCOPES:
                 self._highest[scope] = max(self._highest[scope], int(column[f"{scope}_n"].max()))
@@ -59,16 +55,10 @@ class HeapRollups:
             _spool(self._spool, column, "end_ns", "end_seq", -column["size"], -1)
         told = [line for line in rows.get("resize", ()) if isinstance(line, Block) and line.unstored]
         for block, column in zip(told, columns_of(told, "resize", _RESIZE, absent=_ABSENT), strict=True):
-            self._resize({**column, **block.unstored})
+            _spool(self._spool, {**column, **block.unstored}, "t_ns", "seq", column["size"] - column["old_size"], 0)
 
-    def finish(self, connection: Connection | None = None) -> Iterator[Rows]:
-        """Rows of `heap_rollup`, in pieces, once all rows were taken.
-
-        Resizes that were taken said in which heap the block is. Those of a file do not: with a connection all are read from there.
-        """
-        if connection is not None:
-            for read in _read(connection, _resizes(), _CHUNK):
-                self._resize(read)
+    def finish(self) -> Iterator[Rows]:
+        """Rows of `heap_rollup`, in pieces, once all rows were taken."""
         cascades = {scope: Cascade() for scope in _SCOPES}
         carried = {scope: np.zeros((highest + 1, 2), dtype=np.int64) for scope, highest in self._highest.items()}
         for points, until in self._spool.stretches():
@@ -80,31 +70,6 @@ class HeapRollups:
                 yield from _rows(scope, cascade.advance(fine, until))
         for scope, cascade in cascades.items():
             yield from _rows(scope, cascade.finish())
-
-    def _resize(self, column: dict[str, Int64s]) -> None:
-        _spool(self._spool, column, "t_ns", "seq", column["size"] - column["old_size"], 0)
-
-
-def _read(connection: Connection, query: "Select[tuple[int, ...]]", size: int) -> Iterator[dict[str, Int64s]]:
-    """The result of a query of integers as columns, at most `size` rows at a time.
-
-    Takes the driver's tuples: a row object for each, and an array out of tuples, would cost four times as much as the query.
-    """
-    result = connection.execute(query)
-    names = list(result.keys())
-    cursor = result.cursor
-    assert cursor is not None, "a query has a result"
-    while rows := cursor.fetchmany(size):
-        table = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=len(rows) * len(names)).reshape(-1, len(names))
-        yield {name: np.ascontiguousarray(table[:, i]) for i, name in enumerate(names)}
-    result.close()
-
-
-def _resizes() -> "Select[tuple[int, ...]]":
-    a, r = allocation.c, resize.c
-    return select(a.process_n, a.heap_n, r.t_ns, r.seq, r.size, r.old_size).join_from(
-        resize, allocation, (a.trace_id == r.trace_id) & (a.n == r.allocation_n)
-    )
 
 
 def _spool(spool: TimeSpool, column: dict[str, Int64s], time: str, seq: str, change: Int64s, count: int) -> None:

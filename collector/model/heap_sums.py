@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from collector.amounts import LIFETIME_LIMITS, SIZE_LIMITS
 from collector.model.groups import Groups, Int64s
 from collector.model.rows import Rows, rows_of
-from collector.store.tables import LIFETIME_LIMITS, SIZE_LIMITS
 from collector.words import CERTAINTIES, END_REASONS, ORIGINS
 
 __all__ = ["HEAP_COLUMNS", "HeapSums", "StackOf"]

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector import words
+from collector.amounts import FEW_OPERATIONS
 from collector.model.buckets import LEVELS, PAGE, Buckets, Cascade, finest
 from collector.model.rows import Rows, columns_of, rows_of
 from collector.model.spool import STRETCH, TimeSpool
-from collector.store.tables import FEW_OPERATIONS
 
 __all__ = ["SocketRollups"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.model.block import Block, Column, Lines, Row, count_of, unfolded
-from collector.store.tables import ROW_COLUMNS
+from collector.model.row_columns import names_of
 
 __all__ = ["Block", "Column", "Lines", "Row", "Rows", "block_of", "columns_of", "count_of", "gathered", "rows_of", "signed", "unfolded"]
 
@@ -38,7 +38,7 @@ def block_of(
 
     Raises: KeyError for a column that the table does not have, ValueError for one of another length.
     """
-    names = ROW_COLUMNS[table]
+    names = names_of(table)
     if strange := set(columns) - set(names):
         raise KeyError(f"table {table} has no column {sorted(strange)}")
     plain = [_plain(columns.get(name), unknown) for name in names]
@@ -63,7 +63,8 @@ def rows_of(
 
 def columns_of(lines: Iterable[Row | Block], table: str, names: Sequence[str], *, absent: int) -> Iterator[dict[str, NDArray[np.int64]]]:
     """Some columns of numbers of a table's rows: of each block, and of all tuples; `absent` stands for NULL, flags are 0 and 1."""
-    places = [ROW_COLUMNS[table].index(name) for name in names]
+    own = names_of(table)
+    places = [own.index(name) for name in names]
     tuples: list[Row] = []
     for line in lines:
         if isinstance(line, Block):

@@ -34,7 +34,7 @@ class Beside:
     def __init__(
         self,
         path: Path,
-        widths: Mapping[str, int],
+        columns: Mapping[str, tuple[str, ...]],
         *,
         should_cancel: Callable[[], bool] | None = None,
         page_limit: int | None = None,
@@ -53,7 +53,7 @@ class Beside:
             stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
         )
-        target = {"path": str(path), "widths": dict(widths), "page_limit": page_limit, "counter": counter and name_of(counter)}
+        target = {"path": str(path), "columns": dict(columns), "page_limit": page_limit, "counter": counter and name_of(counter)}
         self._put([dumps(target)])
         self._hand_over = threading.Thread(target=self._run, name="rows to the writing process", daemon=True)
         self._hand_over.start()

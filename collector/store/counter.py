@@ -1,6 +1,6 @@
 """What the store knows of those who count rows: they take rows on their way to the file, and give rows of their own at the end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol
@@ -11,7 +11,7 @@ __all__ = ["Counter", "Ending", "MakeCounter", "counter_named", "name_of"]
 
 
 class Counter(Protocol):
-    """Counts rows. Made without arguments, so that a process of its own can make one by its name."""
+    """Counts rows."""
 
     def take(self, rows: dict[str, Lines]) -> None:
         """Look at finished rows of any tables."""
@@ -24,12 +24,12 @@ class Counter(Protocol):
 
 
 class MakeCounter(Protocol):
-    """A class of counters."""
+    """A class of counters, which a process of its own can make by its name; told the columns of all tables."""
 
     __module__: str
     __qualname__: str
 
-    def __call__(self) -> Counter: ...
+    def __call__(self, columns: Mapping[str, tuple[str, ...]]) -> Counter: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def name_of(make: MakeCounter) -> tuple[str, str]:
     return make.__module__, make.__qualname__
 
 
-def counter_named(module: str, name: str) -> Counter:
+def counter_named(module: str, name: str, columns: Mapping[str, tuple[str, ...]]) -> Counter:
     """A counter of a class that `name_of` named."""
     make: MakeCounter = getattr(import_module(module), name)
-    return make()
+    return make(columns)

@@ -61,9 +61,10 @@ def _fill(stream: IO[bytes]) -> dict[str, int] | None:
     # pickle reads what the collector, our parent, wrote a moment ago, never a file.
     target = pickle.loads(begin[0])
     connection = connected(target["path"], page_limit=target["page_limit"])
-    counter = counter_named(*target["counter"]) if target["counter"] else None
+    module, name = target["counter"] or ("", "")
+    counter = counter_named(module, name, target["columns"]) if module else None
     try:
-        inserter = Inserter(connection, target["widths"])
+        inserter = Inserter(connection, {table: len(names) for table, names in target["columns"].items()})
         while (frame := read_frame(stream)) is not None:
             if frame[0] == FINISHED:
                 threading.Thread(target=_end_with, args=(stream,), daemon=True).start()

@@ -67,9 +67,9 @@ class TraceWriter:
                 stamp(self.connection, TRACE_VERSION)
             if is_beside:
                 self._disconnect()
-                self._beside = Beside(self.part, _WIDTHS, should_cancel=should_cancel, page_limit=page_limit, counter=counter)
+                self._beside = Beside(self.part, ROW_COLUMNS, should_cancel=should_cancel, page_limit=page_limit, counter=counter)
             elif counter is not None:
-                self._counter = counter()
+                self._counter = counter(ROW_COLUMNS)
         except BaseException:
             self.discard()
             raise
