@@ -25,6 +25,7 @@ SMALL_WRITE_BYTES = 1_460
 DELAYS_NS = ((35_000_000, 55_000_000), (180_000_000, 240_000_000))
 """Usual waits of a delayed acknowledgement: 40 ms and 200 ms, with some room."""
 MIN_STALLS = 5
+_SENDS_A_STALL = 5
 _CANDIDATES = 500
 _OPERATIONS_READ = 200_000
 
@@ -32,19 +33,22 @@ _OPERATIONS_READ = 200_000
 def small_write_stalls(about: About) -> Iterator[Finding]:
     """Q16: small sends that wait about 40 or 200 ms, again and again: Nagle's algorithm against a delayed acknowledgement."""
     o, s = operation.c, socket.c
+    moment, shortest = func.coalesce(o.posted_ns, o.completed_ns), DELAYS_NS[0][0]
+    # Waits that count begin at a send each and follow one another: most sockets sent too much in too short a time for a share of them.
+    has_time = func.count() * shortest <= (func.max(moment) - func.min(moment) + shortest) * _SENDS_A_STALL
     query = (
         select(o.socket_n, s.process_n, s.loopback_peer_n.label("peer_n"), func.count().label("small"))
         .select_from(OPERATION_OF_SOCKET)
         .where(HAS_SOCKET, o.kind == _SEND, o.bytes.between(1, SMALL_WRITE_BYTES), or_(s.type == _STREAM, s.type.is_(None)))
         .group_by(o.socket_n, s.process_n, s.loopback_peer_n)
-        .having(func.count() >= MIN_STALLS * 2)
+        .having(func.count() >= MIN_STALLS * 2, has_time)
         .order_by(func.count().desc())
         .limit(_CANDIDATES)
     )
     found = 0
     for row in about.rows(query):
         waits = _own_waits(_waits(about, row.socket_n), _waits(about, row.peer_n))
-        if waits.shape[0] < MIN_STALLS or waits.shape[0] * 5 < row.small:
+        if waits.shape[0] < MIN_STALLS or waits.shape[0] * _SENDS_A_STALL < row.small:
             continue
         found += 1
         if found > MAX_PER_RULE:
