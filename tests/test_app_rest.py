@@ -97,3 +97,30 @@ def test_a_page_has_no_more_rows_than_can_be_shown(sample: Imported, form: str, 
         assert len(whole.content) < 450_000
     else:
         assert len(whole.json()["listing"]["rows"]) == most
+
+
+def test_errors_that_an_abort_brought_are_told_apart_from_none(sample: Imported) -> None:
+    reset = sample.rows("SELECT socket FROM v_aborts WHERE reason = 4 AND on_listener = 0 ORDER BY t_ns")[0][0]
+    calm = sample.rows("SELECT socket FROM v_sockets WHERE errors = 0 AND last_error IS NULL AND sends > 0")[0][0]
+    with served(sample.folder) as client:
+        page = html_of(client, f"/t/{sample.report.key}/sockets/{reset}")
+        assert "none of its own; the abort ended operations with STATUS_CONNECTION_RESET" in page
+        assert "<dt>Errors</dt><dd>none</dd>" in html_of(client, f"/t/{sample.report.key}/sockets/{calm}")
+
+
+def test_a_listener_shows_who_connected(sample: Imported) -> None:
+    listener = sample.rows("SELECT accepted_from FROM v_sockets WHERE accepted_from IS NOT NULL")[0][0]
+    with served(sample.folder) as client:
+        operations = as_json(client, f"/t/{sample.report.key}/sockets/{listener}")["operations"]["rows"]
+        page = html_of(client, f"/t/{sample.report.key}/sockets/{listener}")
+    assert operations[0]["peer"]
+    assert 'data-label="Peer"' in page
+
+
+def test_a_finding_says_once_how_sure_it_is(sample: Imported) -> None:
+    with served(sample.folder) as client:
+        page = html_of(client, f"/t/{sample.report.key}")
+    found = re.findall(r"<li>\s*<span class=\"severity.*?</li>", page, re.DOTALL)
+    assert len(found) > 20
+    for one in found:
+        assert len(re.findall(r"(?:Certain|Possible):|class=\"certainty", one)) == 1, one
