@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from collector.recording import HEAP_LINES, PROCESS_LINES, SOCKET_LINES
+from collector.recording import HEAP_LINES, OWN_HEAP, OWN_SOCKETS, PROCESS_LINES, SOCKET_LINES
 
 __all__ = ["ALL_SOCKETS", "AREAS", "HEAP", "KERNEL", "Area", "Command"]
 
@@ -15,15 +15,16 @@ STACK = "def2fe46-7bd6-4b80-bd94-f57fe20d0ce3"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How to record: the lines to type in an elevated prompt, in order."""
+    """How to record: the lines to type in an elevated prompt, in order; `own` does it where sockscope is on that machine."""
 
     title: str
     lines: tuple[str, ...]
+    own: str
 
 
-ALL_SOCKETS = Command("Record everything that the Winsock provider says", SOCKET_LINES)
-HEAP = Command("Record the heap of one process, with call stacks and modules", HEAP_LINES)
-KERNEL = Command("Record process names, threads and modules beside the rest", PROCESS_LINES)
+ALL_SOCKETS = Command("Record everything that the Winsock provider says", SOCKET_LINES, OWN_SOCKETS)
+HEAP = Command("Record the heap of one process, with call stacks and modules", HEAP_LINES, OWN_HEAP)
+KERNEL = Command("Record process names, threads and modules beside the rest", PROCESS_LINES, OWN_SOCKETS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 __all__ = [
     "HEAP_LINES",
+    "OWN_HEAP",
+    "OWN_SOCKETS",
     "PROCESS_LINES",
     "RECORD_HEAP",
     "RECORD_PROCESSES",
@@ -120,6 +122,10 @@ HEAP_LINES = (
     merge_line((_KERNEL, _HEAP), _ALL),
 )
 """The heap of one process with stacks and modules, by the function StartHeapTrace that xperf calls."""
+
+OWN_SOCKETS = "sockscope record"
+OWN_HEAP = "sockscope record --pid 1234"
+"""The same where sockscope is on the machine that records; processes, threads and modules are recorded by both."""
 
 RECORD_SOCKETS = " … ".join(SOCKET_LINES)
 RECORD_PROCESSES = " … ".join(PROCESS_LINES)

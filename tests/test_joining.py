@@ -1,10 +1,14 @@
 """Sessions for the kernel, for Winsock and for heaps make one trace of their files, the same as if one session had recorded all."""
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.cli import main
 from collector.errors import CollectCancelled, FormatError, SourceError
@@ -32,6 +36,17 @@ def written(path: Path, session: Session, wanted: Callable[[Logged], bool]) -> P
                 writer.add(entry.record, entry.cpu)
         writer.close()
     return path
+
+
+def records_of(file: Path) -> list[tuple[int, int, bytes]]:
+    """Ticks, processor and bytes of all records but the log file header."""
+    found = []
+    with Source.open(file) as source:
+        for window in reader_for(source).windows():
+            ends = (window.payload + window.payload_size).tolist()
+            for ticks, cpu, start, end in zip(window.ticks.tolist(), window.cpu.tolist(), window.offset.tolist(), ends, strict=True):
+                found.append((ticks, cpu, window.data[start:end].tobytes()))
+    return found[1:]
 
 
 def three(folder: Path) -> list[Path]:
@@ -92,6 +107,28 @@ def test_one_file_can_be_joined_alone(tmp_path: Path) -> None:
     assert join_traces([file], tmp_path / "joined.etl").records == len(sample_records()[1])
 
 
+def is_of(chosen: set[int], entry: Logged) -> bool:
+    return id(entry) in chosen
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(1, 4), st.integers(0, 2**32), st.lists(st.sampled_from([16, 64, 256]), min_size=4, max_size=4))
+def test_however_records_are_parted_they_come_together(tmp_path: Path, count: int, seed: int, sizes_kb: list[int]) -> None:
+    """Any number of files, buffers of any size: all records of each processor in the order of their time."""
+    entries = sample_records()[1][:3000]
+    chance = random.Random(seed)
+    owners = [chance.randrange(count) for _ in entries]
+    files = []
+    for n in range(count):
+        mine = {id(entry) for entry, owner in zip(entries, owners, strict=True) if owner == n}
+        session = replace(sample_session(), buffer_size=sizes_kb[n] * 1024)
+        files.append(written(tmp_path / f"{n}.etl", session, partial(is_of, mine)))
+    assert join_traces(files, tmp_path / "joined.etl").records == len(entries)
+    found = records_of(tmp_path / "joined.etl")
+    assert [record[:2] for record in found] == [(entry.ticks, entry.cpu) for entry in sorted(entries, key=lambda e: (e.ticks, e.cpu))]
+    assert sorted(found) == sorted(record for file in files for record in records_of(file))
+
+
 def lossy(path: Path, cpu: int, at: int | None) -> Path:
     """The records of one processor; after half of them events are lost, with a sign in the file or without."""
     entries = [entry for entry in sample_records()[1] if entry.cpu == cpu]
@@ -141,21 +178,11 @@ def test_losses_without_a_place_stay_without(tmp_path: Path) -> None:
 
 def test_recorded_files_keep_every_byte_and_their_order(shared_dir: Path, tmp_path: Path) -> None:
     """Files of many systems and makes, each joined alone: all records but the log file header, which is the joined file's own."""
-
-    def records(file: Path) -> list[tuple[int, int, bytes]]:
-        found = []
-        with Source.open(file) as source:
-            for window in reader_for(source).windows():
-                ends = (window.payload + window.payload_size).tolist()
-                for ticks, cpu, start, end in zip(window.ticks.tolist(), window.cpu.tolist(), window.offset.tolist(), ends, strict=True):
-                    found.append((ticks, cpu, window.data[start:end].tobytes()))
-        return found[1:]
-
     files = sorted((shared_dir / "traces" / "real").glob("*.etl"))
     assert len(files) > 10
     for file in files:
         join_traces([file], tmp_path / "joined.etl")
-        assert records(tmp_path / "joined.etl") == records(file), file.name
+        assert records_of(tmp_path / "joined.etl") == records_of(file), file.name
 
 
 def test_another_clock_is_refused(tmp_path: Path) -> None:

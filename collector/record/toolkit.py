@@ -61,8 +61,9 @@ def machine_of(file: Path) -> int | None:
 def _places(environ: Mapping[str, str]) -> list[Path]:
     """Folders of the toolkit, then those on the PATH."""
     roots = [environ[name] for name in ("ProgramFiles(x86)", "ProgramFiles") if environ.get(name)]
-    path = [folder for folder in environ.get("PATH", "").split(";") if folder]
-    return [*(Path(root) / kit for kit in _KITS for root in roots), *map(Path, path)]
+    # Only whole paths: what an elevated process loads must not depend on the folder that it happens to be in.
+    path = [folder for text in environ.get("PATH", "").split(";") if (folder := Path(text)).is_absolute()]
+    return [*(Path(root) / kit for kit in _KITS for root in roots), *path]
 
 
 def _wanted(environ: Mapping[str, str], pointer_size: int) -> tuple[int, ...]:

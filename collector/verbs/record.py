@@ -89,8 +89,11 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool], target: "Target | None") -> int:
     from collector.record.plan import Kind
+    from collector.record.programs import check_exists
     from collector.record.results import put_together
 
+    for pid in plan.pids:  # before the first session; they are looked for again when theirs is started
+        check_exists(windows, pid)
     if plan.heap:
         tell("Heap tracing slows the traced process and writes much. Blocks that were allocated before are unknown.")
     with guarded(windows, plan) as recorder:

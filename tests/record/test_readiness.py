@@ -36,6 +36,13 @@ def test_the_toolkit_is_found_where_it_is_installed(tmp_path: Path) -> None:
     assert find_toolkit(None, {"PATH": f"{tmp_path};{on_path.parent}"}, pointer_size=8) == on_path
 
 
+def test_the_current_folder_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library_for(X64, tmp_path / "bin" / "KernelTraceControl.dll")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RecordError, match="was not found"):
+        find_toolkit(None, {"PATH": ".;bin;;" + str(tmp_path / "none")}, pointer_size=8)
+
+
 def test_what_the_user_names_counts_alone(tmp_path: Path) -> None:
     kit = library_for(X64, tmp_path / "kit" / "KernelTraceControl.dll")
     other = library_for(X64, tmp_path / "other" / "KernelTraceControl.dll")

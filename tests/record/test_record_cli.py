@@ -98,6 +98,15 @@ def test_options_reach_windows(recorded: Played, tmp_path: Path) -> None:
     assert (enable.arguments["level"], enable.arguments["any"]) == (4, 12)
 
 
+def test_a_process_that_is_not_there_is_told_before_anything_starts(
+    machine: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.living(1)
+    assert record(tmp_path, "--pid", "1", "--pid", "2") == 1
+    assert "There is no process 2." in capsys.readouterr().err
+    assert (machine.order, machine.open_handles) == ([], 0)
+
+
 def test_nothing_written_is_nothing_recorded(machine: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert record(tmp_path) == 1
     assert "No session has written a file" in capsys.readouterr().err
