@@ -67,6 +67,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
             raise NotFound(f"The file of trace {key} holds no trace. Move it away and collect the trace again.")
         head = replace(living_head(folder, head), version=version)
         request.state.trace_head = head  # what goes wrong from here on is said among the pages of this trace
+        request.state.range_ns = (0 if from_ns is None else from_ns, (head.end_ns or 0) if to_ns is None else to_ns)
         yield OpenTrace(key, db, head, urls)
 
 
@@ -93,7 +94,14 @@ def _explain_absence(request: Request, key: str) -> None:
         with folder.catalog().connect() as db:
             entries = catalog.entries(db)
             followers = catalog.became(db, key) if key.startswith(LIVE_PREFIX) else []
-    if any(entry.key == key for entry in entries):
+    entry = next((one for one in entries if one.key == key), None)
+    if entry is not None and entry.state == "complete":
+        raise NotFound(
+            f"Trace {key} ({entry.label or entry.name}) was collected, but its file traces/{key}.db is no longer in this database. "
+            f"Put the file back, or collect {entry.name} again: its key and this link stay the same. It asks for {_view_of(request)}.",
+            ways=(Crumb("all traces", urls("traces")),),
+        )
+    if entry is not None:
         raise StillCollecting(key)
     if len(followers) == 1:
         raise OtherName({"trace_key": followers[0].key})
@@ -137,7 +145,7 @@ def _view_of(request: Request) -> str:
 
 def _time(request: Request, key: str) -> int | None:
     """A time of the query string; what cannot be read is reported by the page's own filters."""
-    text = request.query_params.get(key, "").strip()
+    text = next((value for name, value in request.query_params.multi_items() if name == key), "").strip()  # pages without times have none
     try:
         return parse_time(text) if text else None
     except ValueError:

@@ -12,11 +12,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from app.asked import AskedQuery
 from app.filters import BadFilter
 from app.links import BadLink
 from app.page import Crumb, Page, TraceHead
 from app.paging import BadPosition
 from app.safety import HEADERS
+from app.urls import with_query
 from collector.errors import StoreError, StoreLocked, StoreSlow
 
 __all__ = ["ANSWERS", "BadRequest", "Choice", "ErrorPage", "NotFound", "OtherName", "SeveralFit", "StillCollecting", "install"]
@@ -153,7 +155,8 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
             503,
             "This question takes too long",
             str(error),
-            "Narrow the time range with from and to, or filter by process or socket; sorting by time is the quickest.",
+            "Narrow the time range, or filter by process or socket; sorting by time is the quickest.",
+            ways=_narrower(request),
         )
 
     def locked(request: Request, error: Exception) -> Response:
@@ -194,6 +197,23 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
     app.add_exception_handler(SQLAlchemyError, database)
     app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(Exception, unforeseen)
+
+
+def _narrower(request: Request) -> tuple[Crumb, ...]:
+    """Links to parts of the time range that a page was asked for, where it is one that reads a range."""
+    query, whole = request.query_params, getattr(request.state, "range_ns", None)
+    if whole is None or not isinstance(query, AskedQuery) or "from" not in query.asked:
+        return ()
+    first, last = whole
+    width = last - first
+    kept = {key: value for key, value in query.multi_items() if key not in ("from", "to", "after")}
+    path = request.app.state.urls.base_path + request.url.path
+    parts = (
+        ("the first half of this range", first, first + width // 2),
+        ("its second half", first + width // 2, last),
+        ("its first tenth", first, first + width // 10),
+    )
+    return tuple(Crumb(text, with_query(path, kept | {"from": str(a), "to": str(b)})) for text, a, b in parts if b > a)
 
 
 def _in_words(error: HTTPException, method: str) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "Conditions",
     "Filter",
     "one_of",
+    "one_word",
     "parse_address",
     "parse_bytes",
     "parse_conditions",
@@ -193,6 +194,8 @@ def _quantity(text: str, units: Mapping[str, int], allowed: str) -> int:
     if not found or found[4] not in units:
         raise ValueError(allowed)
     sign, whole, decimals, unit = found[1], found[2], found[3] or "", units[found[4]]
+    if decimals and unit == 1:  # `12.000` is as likely seconds with their decimals as a number with grouped thousands
+        raise ValueError(f"{allowed} A number with decimals needs a unit that can be divided.")
     value = int(whole) * unit + (int(decimals) * unit // 10 ** len(decimals) if decimals else 0)
     if value > _MAX:
         raise ValueError(allowed)
@@ -265,6 +268,17 @@ def one_of(words: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
         if unknown or not chosen:
             raise ValueError(f"one or some of {', '.join(words)}.")
         return chosen
+
+    return parse
+
+
+def one_word(words: tuple[str, ...]) -> Callable[[str], str]:
+    """A parser for one word of a vocabulary whose words exclude each other."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"{' or '.join(words)}; leave it empty for all.")
+        return text
 
     return parse
 

@@ -33,6 +33,7 @@ __all__ = [
     "per_second",
     "plural",
     "prose",
+    "range_ends",
     "since_start",
     "spelled",
     "status",
@@ -41,6 +42,8 @@ __all__ = [
     "stored_address",
     "time",
     "time_exact",
+    "time_span",
+    "time_whole",
     "to_address",
     "to_status",
     "words",
@@ -51,6 +54,7 @@ THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 
 _MASK = (1 << 64) - 1
+_SHORT_SPAN_NS = 10_000
 _GROUPS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[:\\/_])(?=[^:\\/_])")
 _SHORT = 15
@@ -175,6 +179,27 @@ def time(ns: int | None) -> str:
     if ns is None:
         return UNKNOWN
     return since_start(ns) if clockface.current() is None else f"{clock_time(ns)} UTC"
+
+
+def time_whole(ns: int | None) -> str:
+    """The same without leaving anything out: to the nanosecond where the moment is no whole microsecond."""
+    text = time(ns)
+    if ns is None or ns % 1000 == 0:
+        return text
+    rest = (-ns if text.startswith(MINUS) else ns) % 1000
+    number, _, unit = text.rpartition(" ")
+    return f"{number}{THIN}{rest:03d} {unit}"
+
+
+def time_span(from_ns: int, to_ns: int) -> str:
+    """A range in words, `from +1.000 000 s to +2.000 000 s`; one that is too short for microseconds to the nanosecond."""
+    return "from {} to {}".format(*range_ends(from_ns, to_ns))
+
+
+def range_ends(from_ns: int, to_ns: int) -> tuple[str, str]:
+    """The two ends of a range, told apart."""
+    write = time_whole if to_ns - from_ns < _SHORT_SPAN_NS else time
+    return write(from_ns), write(to_ns)
 
 
 def clock_time(ns: int | None) -> str:
@@ -321,6 +346,7 @@ FILTERS = {
     "status_short": status_short,
     "time": time,
     "time_exact": time_exact,
+    "time_whole": time_whole,
     "words": words,
 }
 """What a template may call, by name."""

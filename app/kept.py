@@ -99,7 +99,7 @@ class KeptAnswers:
             told = key + (form.cookie if answer.has_token else "")
             tag = f'W/"{sha256(told.encode()).hexdigest()[:32]}"'
             MutableHeaders(raw=response.raw_headers)["ETag"] = tag
-            if tag in Headers(scope=scope).get("if-none-match", ""):
+            if _names(Headers(scope=scope).get("if-none-match", ""), tag):
                 gone = (b"content-length", b"content-type")
                 response.status_code, response.body = 304, b""
                 response.raw_headers = [(name, value) for name, value in response.raw_headers if name not in gone]
@@ -142,6 +142,12 @@ class KeptAnswers:
             headers.get("accept", ""), sorted(cookies.items()), scope.get(MAY_WRITE, True), trace, notes, self._salt,
         )  # fmt: skip
         return repr(told)
+
+
+def _names(header: str, tag: str) -> bool:
+    """Whether what a browser has, by its If-None-Match, is what it would be given; `*` is whatever there is (RFC 9110, 13.1.2)."""
+    given = [one.strip() for one in header.split(",")]
+    return given == ["*"] or tag in given
 
 
 def _state_of(path: Path) -> tuple[int, int, int] | None:

@@ -10,7 +10,7 @@ from app.format import plural
 from app.paging import COUNT_CEILING, Order, Position, Sort
 from app.urls import with_query
 
-__all__ = ["Chip", "Column", "Head", "Input", "Listing", "listing", "plain_listing"]
+__all__ = ["Chip", "Column", "Head", "Input", "Listing", "Noted", "listing", "plain_listing"]
 
 NUMBERS = frozenset({"bytes", "count", "duration"})
 _STANDS_OUT = 10  # times the median of its column
@@ -56,8 +56,17 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """How many notes hang on what a row is about, a link below /t/KEY."""
+
+    object: str
+    notes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a table. `total` is None when nobody counted; with `total_is_more` it is where counting stopped."""
+    """One page of a table. `total` is None when nobody counted; with `total_is_more` it is where counting stopped. `noted` are the rows,
+    by their place, on which people wrote notes."""
 
     name: str
     heads: tuple[Head, ...]
@@ -75,6 +84,8 @@ class Listing:
     json_href: str = ""
     csv_href: str = ""
     standouts: frozenset[tuple[int, str]] = frozenset()
+    noted: Mapping[int, Noted] = field(default_factory=dict)
+    is_in_own_order: bool = True
 
     @property
     def size(self) -> str:
@@ -98,6 +109,7 @@ def listing(
     after: Position | None,
     total: int | None,
     kept: Mapping[str, str] | None = None,
+    noted: Mapping[int, Noted] | None = None,
 ) -> Listing:
     """A filtered, sorted and paged table at `path`; `kept` is what links to its other pages keep besides filters and order."""
     query = where.query()
@@ -136,6 +148,8 @@ def listing(
         json_href=with_query(path, whole | {"format": "json"}),
         csv_href=with_query(path, sorted_query | {"format": "csv"}),
         standouts=_standouts(columns, rows),
+        noted=noted or {},
+        is_in_own_order=str(order) == default,
     )
 
 
@@ -148,7 +162,7 @@ def plain_listing(name: str, path: str, columns: Sequence[Column], rows: Sequenc
         where=Conditions(),
         total=len(rows),
         json_href=with_query(path, {"format": "json"}),
-        csv_href=with_query(path, {"format": "csv"}),
+        csv_href=with_query(path, {"format": "csv", "table": name}),
         standouts=_standouts(columns, rows),
     )
 

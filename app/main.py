@@ -27,8 +27,6 @@ from app.settings import Settings, SettingsError
 from app.transfer import Compressed, HeadRequests
 from app.uploads import Uploads
 from app.urls import Urls
-
-# The routers, in the order in which their pages are found in the navigation. A new view is a line here and a line in ROUTERS.
 from app.views import (
     aborts,
     addresses,
@@ -66,6 +64,9 @@ from app.views import (
     trust,
     uploads,
 )
+
+# The routers, in the order in which their pages are found in the navigation. A new view is a line here and a line in ROUTERS.
+from app.views.described import DescribedApi
 from collector.store.engine import TraceFolder
 
 __all__ = ["ROUTERS", "create_app"]
@@ -145,7 +146,7 @@ def _own_places(app: FastAPI) -> set[str]:
 def create_app(settings: Settings) -> FastAPI:
     """The server for one folder of traces. Raises SettingsError, StoreError for a folder that cannot be named."""
     settings.check()
-    app = FastAPI(
+    app = DescribedApi(
         title="sockscope", description="Socket and heap traces of Windows programs.", docs_url=None, redoc_url=None, lifespan=_life
     )
     app.state.settings = settings

@@ -1,19 +1,21 @@
 """Notes on the things of a trace: what may be written, and the part of a page that shows them."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.requests import Request
 
 from app.deps import OpenTrace
 from app.filters import parse_time
+from app.listing import Noted
 from app.page import NotesPart
 from app.queries import notes as queries
 from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
-__all__ = ["MAX_AUTHOR", "MAX_NOTES", "MAX_TEXT", "BadNote", "Draft", "notes_part"]
+__all__ = ["MAX_AUTHOR", "MAX_NOTES", "MAX_TEXT", "BadNote", "Draft", "noted_rows", "notes_part"]
 
 MAX_TEXT = 4_000
 MAX_AUTHOR = 80
@@ -81,6 +83,38 @@ def notes_part(request: Request, trace: OpenTrace, about: str, *, all_below: boo
             return NotesPart(about, tuple(queries.notes_of(db, trace.key, about)))
     except StoreError as error:
         return NotesPart(about, (), trouble=f"The notes cannot be read now: {error}")
+
+
+def noted_rows(request: Request, trace: OpenTrace, rows: Sequence[Any]) -> dict[int, Noted]:  # Any: each list has a row type of its own
+    """The rows, by their place, whose objects have notes. A list does not depend on the catalog: without it, no row is marked."""
+    folder: TraceFolder = request.app.state.folder
+    if not rows or not folder.has_catalog():
+        return {}
+    try:
+        with folder.catalog().connect() as db:
+            number = queries.noted_objects(db, trace.key)
+    except StoreError:
+        return {}
+    found = {}
+    for place, row in enumerate(rows) if number else ():
+        about = next((one for one in _objects_of(row) if one in number), None)
+        if about is not None:
+            found[place] = Noted(about, number[about])
+    return found
+
+
+def _objects_of(row: Any) -> Iterator[str]:  # Any: as above
+    """What a row is about and notes can hang on, the most special first: operations, an allocation, a socket, a process."""
+    for socket, operation in (("socket", "operation"), ("first_socket", "first"), ("second_socket", "second")):
+        if getattr(row, socket, None) and getattr(row, operation, None):
+            yield f"sockets/{getattr(row, socket)}/{getattr(row, operation)}"
+    process = getattr(row, "process", None)
+    if getattr(row, "allocation", None) and process is not None:
+        yield f"heap/{process}/{row.allocation}"
+    if getattr(row, "socket", None):
+        yield f"sockets/{row.socket}"
+    if isinstance(process, str):  # the process itself, not the one that the row's object belongs to
+        yield f"processes/{process}"
 
 
 def _plain(text: str, *, keep: str) -> str:

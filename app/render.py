@@ -23,11 +23,11 @@ from app.listing import Listing
 from app.page import Page
 from app.rows import table_rows
 from app.sections import SECTIONS
-from app.share import absolute_link, canonical_link, clock_part
+from app.share import absolute_link, canonical_link, clock_part, data_links
 from app.urls import Urls
 from collector.plain import visible_text
 
-__all__ = ["as_json", "csv_text", "environment", "render", "wanted_form"]
+__all__ = ["as_json", "csv_text", "environment", "render", "tables_of", "wanted_form"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 _SAFE_INTEGER = (1 << 53) - 1
@@ -79,19 +79,20 @@ def render(
 ) -> Response:
     """Answer with a page. `reads_query` is false for pages that stand in for the one that was asked for.
 
-    Raises BadRequest for the CSV of a page that is no table, BadFilter for a part of the query that the page has not read by now.
+    Raises BadRequest for the CSV of a page that has no table, or has several and none is named, BadFilter for a part of the query that
+    the page has not read by now.
     """
+    form = wanted_form(request)
+    tables = tables_of(page)
+    chosen = request.query_params.get("table") if form == "csv" else None
     if reads_query and request.method == "GET":
         refuse_unread(request)
-    form = wanted_form(request)
     vary = {"Vary": "Accept, Cookie", "Cache-Control": "no-cache"} | dict(headers or {})
     if form == "json":
         body = json.dumps(as_json(page), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
         return Response(body, status_code, vary, media_type="application/json")
     if form == "csv":
-        listing = getattr(page, "listing", None)
-        if not isinstance(listing, Listing):
-            raise BadRequest("This page is no table: it comes as html or json.")
+        listing = _chosen_table(page, tables, chosen)
         name = "".join(c if c.isalnum() else "-" for c in f"{page.trace.key if page.trace else 'sockscope'}-{listing.name}")
         following = {"Link": f'<{listing.next_href}>; rel="next"'} if listing.next_href else {}
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
@@ -109,10 +110,36 @@ def render(
         "form": page_form,
         "link": canonical_link(request, page),
         "absolute_link": absolute_link(request, page),
+        "data_links": [] if hasattr(page, "listing") else data_links(request, page, tables),
     }
     response = HTMLResponse(request.app.state.templates.get_template(template).render(context), status_code, vary)
     page_form.keep(response)
     return response
+
+
+def tables_of(page: object) -> dict[str, Listing]:
+    """The tables of a page by their names, those in its parts among them."""
+    found: dict[str, Listing] = {}
+    for one in dataclasses.fields(page) if dataclasses.is_dataclass(page) else ():
+        value = getattr(page, one.name)
+        if isinstance(value, Listing):
+            found[value.name] = value
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            found |= tables_of(value)
+    return found
+
+
+def _chosen_table(page: Page, tables: Mapping[str, Listing], name: str | None) -> Listing:
+    """The table that becomes CSV: the one that is named, else the page's own. Raises BadRequest."""
+    if not tables:
+        raise BadRequest("This page has no table: it comes as html or json.")
+    own = getattr(page, "listing", None)
+    if name is None and isinstance(own, Listing):
+        return own
+    if name is None or name not in tables:
+        given = "This page is more than one table" if name is None else f"table={name}: this page has no such table"
+        raise BadRequest(f"{given}. Name one with table=…: {', '.join(tables)}.")
+    return tables[name]
 
 
 def as_json(value: object) -> Any:  # Any: JSON
@@ -131,6 +158,7 @@ def as_json(value: object) -> Any:  # Any: JSON
             "total": value.total,
             "total_is_more": value.total_is_more,
             "next": value.next_href,
+            "noted": [{"row": place, "object": one.object, "notes": one.notes} for place, one in sorted(value.noted.items())],
         }
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         shown = (one for one in dataclasses.fields(value) if one.metadata.get("json", True))

@@ -20,7 +20,7 @@ def table_rows(
     """The rows of a listing.
 
     `cells` are macros by the kind of a column, of a value, the trace and the row, or the first of these; one that does not ask for the row
-    is asked once for each value of a column. `links` names the attribute of a row that is its object's link.
+    is asked once for each value of a column; the one called `noted` marks rows that carry notes. `links` names the attribute of a row that is its object's link.
     """
     shown = [head.column for head in listing.heads]
     columns = [(column.key, *_openings(column), _cell(cells.get(column.kind, cells["text"]), trace)) for column in shown]
@@ -33,8 +33,11 @@ def table_rows(
             made.append(f'<tr data-link="{escape(link)}"{selects}>')
         else:
             made.append("<tr>")
+        noted = cells["noted"](listing.noted[place], trace) if place in listing.noted else ""
         for key, opening, opening_of_standout, cell in columns:
-            made += (opening_of_standout if standouts and (place, key) in standouts else opening, cell(getattr(row, key), row), "</td>")
+            made += (opening_of_standout if standouts and (place, key) in standouts else opening, cell(getattr(row, key), row), noted)
+            made.append("</td>")
+            noted = ""  # the mark stands in the first cell
         made.append("</tr>\n")
     return Markup("".join(made))
 

@@ -1,18 +1,19 @@
 """The link to what a page shows, as one gives it to somebody else: canonical names, the whole state, nothing of this browser's own."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 
 from app import clockface
-from app.page import Page
-from app.urls import Urls
+from app.page import Crumb, Page
+from app.urls import Urls, with_query
 
-__all__ = ["ClockPart", "absolute_link", "canonical_link", "clock_part"]
+__all__ = ["ClockPart", "absolute_link", "canonical_link", "clock_part", "data_links"]
 
 _PLAIN = "@:,/"
-_OURS = frozenset({"format", "token"})
+_OURS = frozenset({"format", "table", "token"})
 
 
 def canonical_link(request: Request, page: Page) -> str:
@@ -26,6 +27,13 @@ def canonical_link(request: Request, page: Page) -> str:
 def absolute_link(request: Request, page: Page) -> str:
     """The same with scheme and host, as the request names them."""
     return f"{request.url.scheme}://{request.url.netloc}{canonical_link(request, page)}"
+
+
+def data_links(request: Request, page: Page, tables: Iterable[str]) -> list[Crumb]:
+    """What a page shows as data: the whole as JSON, each of its tables as CSV."""
+    link = canonical_link(request, page)
+    forms = [Crumb("JSON", with_query(link, {"format": "json"}))]
+    return forms + [Crumb(f"{name.replace('-', ' ')} as CSV", with_query(link, {"format": "csv", "table": name})) for name in tables]
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,17 @@ def test_a_part_that_a_page_does_not_have_is_refused(client: TestClient, path: s
         ("/sockets", "process=a%00b", "without control characters"),
         ("/sockets", "pid=99999999999999999999999", "this page has no parameter"),
         ("/processes", "pid=99999999999999999999999", "a whole number"),
-        ("/stacks", "from=2 s&to=1 s", ""),
+        ("/stacks", "from=2 s&to=1 s", "this is before from=2 s"),
+        ("/stacks/aaaabbbbccccdddd", "from=1 s", "this page has no parameter of this name"),
+        ("/trust", "from=1 s&to=2 s", "this page has no parameter of this name"),
+        ("/processes/4242@0", "to=2 s", "this page has no parameter of this name"),
+        ("/around/0", "from=1 s", "this page has no parameter of this name"),
+        ("/around/+12.000", "", "needs a unit"),
+        ("/sockets", "remote=192.0.2.25:x", "a port from 0 to 65535"),
+        ("/sockets", "remote=192.0.2.25/x", "an IP address, with a port"),
+        ("/sockets", "remote=[2001:db8::1]x", "an IP address, with a port"),
+        ("/sockets", "unused=maybe", "hide or only; leave it empty for all"),
+        ("/sockets", "unused=hide,only", "hide or only; leave it empty for all"),
     ],
 )
 def test_a_query_that_cannot_be_answered_says_what_is_wrong(client: TestClient, path: str, query: str, part: str) -> None:
@@ -125,6 +135,16 @@ def test_a_query_that_cannot_be_answered_says_what_is_wrong(client: TestClient, 
     assert answer.status_code == 400
     assert part in unescape(answer.text)
     assert "Traceback" not in answer.text
+
+
+def test_a_range_of_nanoseconds_is_said_to_the_nanosecond(client: TestClient) -> None:
+    thin = "\N{NARROW NO-BREAK SPACE}"
+    first, last = f"+0.010{thin}000{thin}002 s", f"+0.010{thin}000{thin}009 s"
+    rows = client.get(f"/t/{KEY}/operations?from=10000002&to=10000009&format=json").json()
+    assert f"from {first}, to {last}" in rows["sentence"]
+    socket = client.get(f"/t/{KEY}/sockets/0xffff9a0c2a001010@10000000?from=10000002&to=10000009").text
+    assert f"from {first} to {last}" in socket
+    assert f">{first}</span>" in socket
 
 
 def test_a_range_of_one_moment_is_a_range(client: TestClient) -> None:
@@ -140,7 +160,7 @@ OBJECTS = {
 
 def test_the_description_of_the_api_has_what_each_page_reads(client: TestClient) -> None:
     """A page that is asked for nonsense says what it has; the description of the API must say the same."""
-    shared = {"from", "to", "clock", "format", "token"}  # read for every page of a trace: the losses of a range, the form of the answer
+    shared = {"clock", "format", "table", "token"}  # read for every page of a trace: how moments are said, the form of the answer
     paths = client.get("/openapi.json").json()["paths"]
     compared = 0
     for path, methods in paths.items():

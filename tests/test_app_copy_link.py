@@ -42,7 +42,7 @@ def links(client: TestClient, path: str) -> tuple[str, str, str]:
         ("", ""),
         ("/sockets?sort=-bytes_sent&port=443", "/sockets?sort=-bytes_sent&port=443"),
         ("/processes/4242@7000", "/processes/4242@0"),
-        ("/processes/900@7000000?from=5&to=9", "/processes/900@5000000?from=5&to=9"),
+        ("/processes/900@7000000?clock=utc", "/processes/900@5000000?clock=utc"),
         (
             "/sockets/0xffff9a0c2a001010@10000000/recv:0x01f0100@1500000000",
             "/sockets/0xffff9a0c2a001010@10000000/recv:0x1f0100@1500000000",

@@ -156,3 +156,16 @@ def test_a_trace_that_cannot_be_read_yet_says_so_in_every_form(root: Path, form:
         answer = client.get(f"/t/{KEY}/sockets?format={form}")
     assert answer.status_code == 503
     assert "collect" in answer.text
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("path", ["", "/sockets", "/sockets/0xffff9a0c2a001010@10000000"])
+def test_a_complete_trace_whose_file_is_gone_is_not_found_and_says_what_to_do(root: Path, path: str, form: str) -> None:
+    (root / "traces" / f"{KEY}.db").unlink()
+    with browser(root) as client:
+        answer = client.get(f"/t/{KEY}{path}", params={"format": form} if form != "html" else {})
+        start = client.get("/")
+    assert answer.status_code == 404
+    assert f"traces/{KEY}.db is no longer in this database" in answer.text
+    assert "being collected" not in answer.text
+    assert "its file is missing" in start.text

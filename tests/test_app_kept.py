@@ -78,6 +78,15 @@ def test_what_still_holds_is_not_sent_again(client: TestClient) -> None:
     assert again.headers["etag"].removeprefix("W/") == first.headers["etag"].removeprefix("W/")
 
 
+@pytest.mark.parametrize(("given", "status"), [("*", 304), ('"x", {tag}', 304), ('"x"', 200), ("{tag}x", 200), ("", 200)])
+def test_a_browser_names_what_it_has_in_each_way_that_http_knows(client: TestClient, given: str, status: int) -> None:
+    tag = client.get(PAGE, headers={"Accept": "application/json"}).headers["etag"]
+
+    again = client.get(PAGE, headers={"Accept": "application/json", "If-None-Match": given.replace("{tag}", tag)})
+
+    assert again.status_code == status
+
+
 @pytest.mark.parametrize(
     "other", [{"Accept": "text/html"}, {"Accept": "text/csv"}, {"Cookie": "sockscope_author=Ada", "Accept": "text/html"}]
 )

@@ -1,6 +1,8 @@
 """Each filter of each list has its SQL and its words; each order visits every row once."""
 
+import re
 from collections.abc import Callable, Iterator
+from html import unescape
 from types import ModuleType
 
 import pytest
@@ -28,6 +30,7 @@ from app.queries import (
     stalls,
 )
 from collector.store.engine import TraceFolder
+from tests.build.imported import Imported
 from tests.build.served import served
 from tests.build.small_trace import CLIENT, KEY, small_folder
 
@@ -248,6 +251,17 @@ CASES = [
     ("too-small-receives", "min_length=2 kB", "of buffers of 2.00 kB or more", 0),
     ("too-small-receives", "max_length=2 kB", "of buffers of 2.00 kB or less", 1),
     ("too-small-receives", "tid=33", "in thread 33", 1),
+    ("too-small-receives", "kind=recv", "of kind recv", 0),
+    ("too-small-receives", "min_latency=2 s", "that took 2.00 s or longer", 0),
+    ("too-small-receives", "max_latency=2 s", "that took 2.00 s or less", 1),
+    ("stacks", "max_size=1 kB", "counting blocks of 1.00 kB or less", 1),
+    ("stacks", "from=250 ms", "from +0.250", 1),
+    ("stacks", "to=250 ms", "to +0.250", 1),
+    ("stalls", "min_waits=3", "with 3 waits or more", 0),
+    ("stalls", "min_lost=1 s", "that lost 1.00 s or more", 0),
+    ("stalls", "min_wait=1 s", "whose mean wait is 1.00 s or more", 0),
+    ("events", "min_bytes=4 kB", "of 4.00 kB or more", 3),
+    ("events", "max_bytes=100", "of 100 B or less", 5),
     ("too-small-receives", "from=1 s", "from +1.000", 1),
     ("too-small-receives", "to=1 ms", "to +0.001", 0),
 ]  # fmt: skip
@@ -261,6 +275,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> TraceFolder:
 @pytest.fixture(scope="module")
 def client(folder: TraceFolder) -> Iterator[TestClient]:
     with served(folder) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def sample_client(sample: Imported) -> Iterator[TestClient]:
+    with served(sample.folder) as made:
         yield made
 
 
@@ -298,9 +318,6 @@ def test_pages_of_one_row_visit_every_row_once(client: TestClient, name: str, so
         assert client.get(f"/t/{KEY}/events?sort=-time").status_code == 400
         return
     whole = client.get(f"/t/{KEY}/{name}?sort={sort}&format=json").json()["listing"]["rows"]
-    if name in ("errors", "ports", "stacks", "stalls"):  # groups have no further pages
-        assert len(client.get(f"/t/{KEY}/{name}?sort={sort}&format=json&limit=1").json()["listing"]["rows"]) == min(1, len(whole))
-        return
     seen = []
     url: str | None = f"/t/{KEY}/{name}?sort={sort}&limit=1&format=json"
     while url is not None:
@@ -379,3 +396,56 @@ def test_any_value_of_a_filter_is_used_or_refused(folder: TraceFolder, name: str
                 except (BadFilter, BadPosition):
                     continue
     assert used > len(keys)
+
+
+GROUPED = {"errors": 8, "ports": 5, "stacks": 5, "stalls": 1}
+"""Lists of sums, and how many groups the sample has at least."""
+
+
+@pytest.mark.parametrize("narrowed", ["", "&from=1 s"])
+@pytest.mark.parametrize(
+    ("name", "sort"), [(name, sign + sort.key) for name in GROUPED for sort in sorts_of(LISTS[name]) for sign in ("", "-")]
+)
+def test_pages_of_groups_visit_every_group_once(sample_client: TestClient, sample: Imported, name: str, sort: str, narrowed: str) -> None:
+    if narrowed and name == "stacks":
+        narrowed = "&min_size=1"
+    path = f"/t/{sample.report.key}/{name}?sort={sort}{narrowed}&format=json"
+    whole = sample_client.get(f"{path}&limit=1000").json()["listing"]["rows"]
+    assert len(whole) >= (1 if narrowed else GROUPED[name])
+    seen = []
+    url: str | None = f"{path}&limit=2"
+    while url is not None:
+        listing = sample_client.get(url).json()["listing"]
+        seen += listing["rows"]
+        url = listing["next"]
+        assert listing["rows"]
+        assert len(seen) <= len(whole)
+    assert seen == whole
+    key = sort.removeprefix("-")
+    values = [row.get(key) for row in whole]
+    if all(isinstance(value, int) for value in values):
+        assert values == sorted(values, reverse=sort.startswith("-"))
+
+
+def test_a_page_of_groups_says_its_order_and_leads_on(sample_client: TestClient, sample: Imported) -> None:
+    path = f"/t/{sample.report.key}/errors"
+    first = sample_client.get(f"{path}?limit=3").text
+    assert "The first 3 groups of equal errors, the most frequent first." in first
+    following = re.search(r'href="([^"]*after=[^"]*)" rel="next"', first)
+    assert following is not None
+    second = sample_client.get(unescape(following[1])).text
+    assert "The next 3 groups of equal errors, the most frequent first." in second
+    assert 'rel="first"' in second
+    assert "The first 3 groups of equal errors, by process, falling." in sample_client.get(f"{path}?limit=3&sort=-process").text
+    assert sample_client.get(f"{path}?after=5").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "column", "limit"),
+    [("min_waits", "count", 0), ("min_lost", "lost_ns", 0), ("min_wait", "mean_ns", 0), ("min_waits", "count", 1)],
+)
+def test_stalls_are_filtered_by_their_sums(sample_client: TestClient, sample: Imported, query: str, column: str, limit: int) -> None:
+    path = f"/t/{sample.report.key}/stalls?format=json"
+    (row,) = sample_client.get(path).json()["listing"]["rows"]
+    found = sample_client.get(f"{path}&{query}={row[column] + limit}").json()["listing"]["rows"]
+    assert len(found) == (0 if limit else 1)

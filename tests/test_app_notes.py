@@ -1,5 +1,6 @@
 """Notes: written, shown, listed, deleted; plain text; only by our own pages; kept beyond the trace's rows."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -70,6 +71,42 @@ def test_a_note_hangs_on_its_object(client: TestClient, folder: TraceFolder, abo
         assert "Ada" in text, page
         rows = client.get(page, headers={"Accept": "application/json"}).json()["notes"]["rows"]
         assert [(row["object"], row["author"], row["text"]) for row in rows] == [(about, "Ada", "The peer gave up first.")]
+
+
+MARKED = [
+    (SOCKET, ["sockets", "aborts", "errors"]),
+    (f"{SOCKET}/recv:0x1f0100@1500000000", ["operations", "overlaps", "in-flight-frees", "events"]),
+    ("processes/4242@0", ["processes"]),
+    ("heap/4242@0/0x1e0000:0x1f0000@100000000", ["allocations"]),
+]
+
+
+@pytest.mark.parametrize(("about", "lists"), MARKED)
+def test_lists_mark_the_rows_on_whose_objects_people_wrote_notes(client: TestClient, about: str, lists: list[str]) -> None:
+    for name in lists:
+        assert client.get(f"/t/{KEY}/{name}?format=json").json()["listing"]["noted"] == [], name
+        assert 'class="noted"' not in client.get(f"/t/{KEY}/{name}").text, name
+    for text in ("one", "two"):
+        write(client, about, text)
+    for name in lists:
+        listing = client.get(f"/t/{KEY}/{name}?format=json").json()["listing"]
+        page = client.get(f"/t/{KEY}/{name}").text
+        assert {(one["object"], one["notes"]) for one in listing["noted"]} == {(about, 2)}, name
+        assert len(listing["noted"]) < len(listing["rows"]) or len(listing["rows"]) == 1, name
+        assert page.count(f'href="/t/{KEY}/{about}#notes" title="2 notes here"') == len(listing["noted"]), name
+        for one in listing["noted"]:
+            words = json.dumps(listing["rows"][one["row"]])
+            assert about.rpartition("/")[2] in words, name
+    assert 'class="noted"' not in client.get(f"/t/{KEY}/drops").text
+
+
+def test_a_list_comes_without_marks_while_notes_cannot_be_read(client: TestClient, folder: TraceFolder) -> None:
+    write(client)
+    with closing(sqlite3.connect(folder.catalog_path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        answer = client.get(f"/t/{KEY}/sockets")
+    assert answer.status_code == 200
+    assert 'class="noted"' not in answer.text
 
 
 def test_a_note_on_one_socket_is_not_on_another_page(client: TestClient) -> None:

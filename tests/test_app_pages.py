@@ -423,5 +423,61 @@ def test_the_api_page_describes_every_filter(client: TestClient) -> None:
     assert "cdn" not in docs.lower()
 
 
+def test_the_description_of_the_api_explains_everything_with_examples(client: TestClient) -> None:
+    """Each page says what it does, each part of its link what it means, with an example that the page can read."""
+    paths = client.get("/openapi.json").json()["paths"]
+    tried = 0
+    for path, methods in paths.items():
+        for method, one in methods.items():
+            assert one["summary"], path
+            assert one["description"], path
+            for part in one.get("parameters", ()):
+                assert part["description"], (path, part["name"])
+                assert "example" in part or "enum" in part["schema"], (path, part["name"])
+            content = one["responses"].get("200", {}).get("content", {})
+            if method != "get" or not path.startswith("/t/") or "text/html" not in content:
+                continue
+            assert {"application/json", "text/csv"} <= set(content), path
+            if path.count("{") == 1:
+                for part in one["parameters"]:
+                    if part["in"] == "query" and "example" in part and part["name"] not in ("after", "table", "format"):
+                        answer = client.get(path.format(trace_key=KEY), params={part["name"]: part["example"]})
+                        assert answer.status_code == 200, (path, part, answer.text)
+                        tried += 1
+    assert tried > 100
+    example = paths["/t/{trace_key}/sockets"]["get"]["responses"]["200"]["content"]["application/json"]["example"]
+    listing = page(client, f"/t/{KEY}/sockets?port=443")["listing"]
+    assert set(example["listing"]) == set(listing)
+    assert set(example["listing"]["rows"][0]) <= set(listing["rows"][0])
+
+
+@pytest.mark.parametrize(
+    ("path", "tables"),
+    [
+        ("", {"top-processes"}),
+        ("/sockets/0xffff9a0c2a001010@10000000", {"operations", "aborts", "peers", "options", "accepted"}),
+        ("/heap/4242@0", {"stacks"}),
+        ("/stacks/aaaabbbbccccdddd", {"frames", "users", "uses"}),
+        ("/ports", {"ports", "use", "failures"}),
+        ("/address/0x1f0100", {"sockets", "allocations", "operations", "overlaps", "ranges"}),
+    ],
+)
+def test_each_table_of_a_page_is_csv(client: TestClient, path: str, tables: set[str]) -> None:
+    """The page links each of its tables; one that it does not have is refused with those that it has."""
+    refused = client.get(f"/t/{KEY}{path}?format=csv&table=nothing")
+    assert refused.status_code == 400
+    names = re.search(r"Name one with table=…: ([a-z, -]+)\.", refused.text)
+    assert names is not None
+    assert tables <= set(names[1].split(", "))
+    html = client.get(f"/t/{KEY}{path}").text
+    for name in names[1].split(", "):
+        answer = client.get(f"/t/{KEY}{path}?format=csv&table={name}")
+        assert answer.status_code == 200
+        assert answer.headers["content-disposition"] == f'attachment; filename="{KEY}-{name}.csv"'
+        if path != "/ports":
+            assert f'href="/t/{KEY}{path}?format=csv&amp;table={name}"' in html
+    assert client.get(f"/t/{KEY}{path}?table=nothing").status_code == 400
+
+
 def test_json_of_a_page_is_plain_json(client: TestClient) -> None:
     json.loads(client.get(f"/t/{KEY}/events?format=json").text)

@@ -65,6 +65,28 @@ def test_list_shows_what_was_collected(run: Run, file: str) -> None:
     assert (entry["key"], entry["name"], entry["state"], entry["sockets"]) == (key, "my trace", "complete", 1)
 
 
+def test_list_marks_what_is_not_whole(run: Run, tmp_path: Path) -> None:
+    events = [afd.opened(at_us=10), *(afd.sent(at_us=100 + n) for n in range(2000))]
+    lossy = Trace().cpu(0, *events).lose_events(3).write(tmp_path / "lossy.etl")
+    whole = Trace().cpu(0, *events).write(tmp_path / "whole.etl")
+    cut = tmp_path / "cut.etl"
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size * 2 // 3])
+    for path, status in ((lossy, 3), (whole, 0), (cut, 3)):
+        assert run("collect", str(path))[0] == status
+    lines = {name: line for line in run("list")[1].splitlines() for name in ("lossy", "whole", "cut") if f"{name}.etl" in line}
+    assert lines["lossy"].endswith("lossy.etl (data lost)")
+    assert lines["whole"].endswith("whole.etl")
+    assert "damaged" in lines["cut"].partition("cut.etl")[2]
+    entries = {entry["name"]: entry for entry in json.loads(run("list", "--json")[1])}
+    assert (entries["lossy.etl"]["limits"], entries["whole.etl"]["limits"]) == (["data_loss"], [])
+    assert "damage" in entries["cut.etl"]["limits"]
+
+    (tmp_path / "database" / "traces" / f"{entries['whole.etl']['key']}.db").unlink()
+
+    assert "whole.etl (its file is missing: collect it again)" in run("list")[1]
+    assert {entry["name"]: entry["has_file"] for entry in json.loads(run("list", "--json")[1])}["whole.etl"] is False
+
+
 def test_delete_by_beginning_of_the_key(run: Run, file: str) -> None:
     key = key_of(run("collect", file)[1])
     assert run("delete", key[:5]) == (0, f"Deleted {key}  loopback.etl.\n", "")

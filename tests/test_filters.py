@@ -56,6 +56,14 @@ def test_a_comma_is_no_decimal_point(text: str) -> None:
         f.parse_time(text)
 
 
+@pytest.mark.parametrize("text", ["12.000", "+12.000", "1.5", "0.5 ns"])
+def test_decimals_need_a_unit_that_can_be_divided(text: str) -> None:
+    with pytest.raises(ValueError, match="needs a unit"):
+        f.parse_time(text)
+    with pytest.raises(ValueError, match="needs a unit"):
+        f.parse_bytes("1.5 B")
+
+
 def test_a_time_span_is_not_negative() -> None:
     assert f.parse_duration("200 ms") == 200_000_000
     with pytest.raises(ValueError, match="0 or more"):
@@ -67,6 +75,14 @@ def test_words_of_a_vocabulary_may_be_several() -> None:
     assert read("recv, send,recv") == ("recv", "send")
     for text in ("sand", "", ",", "send;recv"):
         with pytest.raises(ValueError, match="send, recv"):
+            read(text)
+
+
+def test_words_that_exclude_each_other_come_alone() -> None:
+    read = f.one_word(("hide", "only"))
+    assert read("only") == "only"
+    for text in ("maybe", "hide,only", ""):
+        with pytest.raises(ValueError, match="hide or only; leave it empty for all"):
             read(text)
 
 

@@ -67,6 +67,19 @@ def test_moments_are_seconds_of_the_trace_to_the_microsecond(ns: int | None, tex
     assert fmt.time(ns) == text
 
 
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(5, f"+0.000{THIN}000{THIN}005 s"), (-5, f"−0.000{THIN}000{THIN}005 s"), (1_500_000_000, f"+1.500{THIN}000 s"), (None, "unknown")],
+)
+def test_a_moment_can_be_said_whole(ns: int | None, text: str) -> None:
+    assert fmt.time_whole(ns) == text
+
+
+def test_the_ends_of_a_range_are_told_apart() -> None:
+    assert fmt.time_span(2, 9) == f"from +0.000{THIN}000{THIN}002 s to +0.000{THIN}000{THIN}009 s"
+    assert fmt.time_span(1_000_000_001, 2_000_000_001) == f"from +1.000{THIN}000 s to +2.000{THIN}000 s"
+
+
 def test_a_moment_has_a_date_where_the_trace_has_a_start() -> None:
     assert fmt.absolute(1_500_000_000, "2025-03-04T10:00:00.000000Z") == "2025-03-04 10:00:01.500000 UTC"
     assert fmt.absolute(1, None) is None

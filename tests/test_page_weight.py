@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from tests.build.answers import as_json
+from tests.build.database import built_database
 from tests.build.imported import Imported, collect
 from tests.build.served import served
+from tests.build.small_trace import KEY, SMALL
 
 PAGE_BYTES = 300_000
 CHART_BYTES = 500_000
@@ -88,3 +91,47 @@ def test_a_heavy_chart_is_asked_for_and_a_light_one_comes_along(sample: Imported
     assert 'data-url="' in heavy
     assert 'id="socket-timeline-figure"' not in heavy
     assert 'id="socket-timeline-figure"' in light
+
+
+def test_an_address_where_much_lived_has_a_light_page_with_links_to_all(tmp_path: Path) -> None:
+    """The worst page of an address: more of each kind than it shows, with long names."""
+    at, number = 0x1F0100, 60
+    image = "a program with a name of some length " * 2 + ".exe"
+    local = {"text": "[2001:db8:1111:2222:3333:4444:5555:6666%4294967295]:65535", "family": 23, "ip": bytes(range(16)), "port": 65535}
+    kinds: dict[str, dict[str, object]] = {
+        "process": SMALL["process"][0] | {"image": image, "eprocess": at},
+        "address": local,
+        "socket": SMALL["socket"][0] | {"endpoint": at, "local_n": 1, "remote_n": 1, "owner_n": 1},
+        "operation": SMALL["operation"][2] | {"peer_n": 1},
+        "operation_buffer": SMALL["operation_buffer"][0],
+        "overlap": SMALL["overlap"][0],
+        "allocation": SMALL["allocation"][0] | {"tid": 4_000_000_000},
+        "heap": SMALL["heap"][0],
+        "module": {
+            "process_n": 1,
+            "base": at - 1,
+            "size_bytes": 100,
+            "file": "C:\\Program Files\\" + "folder\\" * 12 + "a.dll",
+            "loaded_ns": 5,
+        },
+        "thread": SMALL["thread"][0] | {"stack_low": at - 1, "stack_high": at + 1},
+        "heap_range": {"process_n": 1, "handle": 0x1E0000, "lo": at - 1, "hi": at + 1},
+    }
+    once = ("operation_buffer", "address", "heap")
+    rows: dict[str, list[dict[str, object]]] = {name: [row] if name in once else [row] * number for name, row in kinds.items()}
+    rows |= {name: SMALL[name] for name in ("event_count", "stack", "stack_frame", "stack_ref", "owner")}
+    with served(built_database(tmp_path, rows, key=KEY)) as client:
+        path = f"/t/{KEY}/address/{at:#x}"
+        page = client.get(path, headers={"Accept": "text/html"})
+        found = as_json(client, path)
+        everything = {
+            href.partition("?")[0].rpartition("/")[2]: as_json(client, unescape(href) + "&limit=1000")["listing"]["rows"]
+            for href in re.findall(r'href="([^"]*)">All \w+ at this address<', page.text)
+        }
+    assert set(found["cut"]) == {"sockets", "allocations", "operations", "overlaps", "ranges"}
+    assert all(len(found[name]["rows"]) == found["most"] for name in found["cut"])
+    assert {name: len(rows) for name, rows in everything.items()} == dict.fromkeys(
+        ("sockets", "allocations", "operations", "overlaps"), number
+    )
+    assert len(page.content) < PAGE_BYTES
+    assert len(page.content) > 150_000, "it is the worst page"

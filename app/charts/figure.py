@@ -85,7 +85,7 @@ class TimeAxis:
 
     @property
     def title(self) -> str:
-        since = "the trace began" if self.base_ns == 0 else fmt.time(self.base_ns)
+        since = "the trace began" if self.base_ns == 0 else fmt.time_whole(self.base_ns)
         return f"{_NAMES[self.unit]} since {since}"
 
     def meta(self) -> dict[str, str]:

@@ -19,7 +19,8 @@ from collector.words import SPACES
 
 __all__ = ["MAX_ROWS", "RangeRow", "allocations_at", "operations_at", "overlaps_at", "ranges_at", "sockets_at"]
 
-MAX_ROWS = 100
+MAX_ROWS = 30
+"""Rows of a kind that the page shows, so that it stays light; each query gives one more, which says that there are more."""
 
 # Written as the indexes have it, since a partial index is used only for its very condition.
 _is_large_operation: ColumnElement[bool] = literal_column(f"(operation.posted_len > {LARGE_BYTES})")
@@ -48,7 +49,7 @@ class RangeRow:
 
 def sockets_at(db: Connection, address: int) -> list[SocketRow]:
     """Sockets whose endpoint the address is."""
-    return socket_rows(db, socket.c.endpoint == fmt.stored_address(address), limit=MAX_ROWS)
+    return socket_rows(db, socket.c.endpoint == fmt.stored_address(address), limit=MAX_ROWS + 1)
 
 
 def operations_at(db: Connection, address: int) -> list[OperationRow]:
@@ -61,22 +62,24 @@ def operations_at(db: Connection, address: int) -> list[OperationRow]:
         (o.buffer.between(stored - LARGE_BYTES, stored - 1), *holds),
         (_is_large_operation, far, *holds),  # the index begins with the length
     )
-    return operation_rows(db, o.n.in_(_first_numbers(db, operation, searches)), limit=MAX_ROWS)
+    return operation_rows(db, o.n.in_(_first_numbers(db, operation, searches)), limit=MAX_ROWS + 1)
 
 
 def _first_numbers(db: Connection, table: Table, searches: Sequence[tuple[ColumnElement[bool], ...]]) -> list[int]:
-    """Numbers of the first MAX_ROWS rows that any of some searches finds, which have no row in common."""
+    """Numbers of the first rows that any of some searches finds, which have no row in common."""
     found: list[int] = []
     for conditions in searches:
-        rows = db.execute(select(table.c.n).where(table.c.trace_id == 1, *conditions).order_by(without_index(table.c.n)).limit(MAX_ROWS))
+        rows = db.execute(
+            select(table.c.n).where(table.c.trace_id == 1, *conditions).order_by(without_index(table.c.n)).limit(MAX_ROWS + 1)
+        )
         found += rows.scalars()
-    return sorted(found)[:MAX_ROWS]
+    return sorted(found)[: MAX_ROWS + 1]
 
 
 def overlaps_at(db: Connection, address: int) -> list[OverlapRow]:
     """Overlaps that share the address."""
     stored = fmt.stored_address(address)
-    return overlap_rows(db, overlap.c.lo <= stored, overlap.c.hi > stored, limit=MAX_ROWS)
+    return overlap_rows(db, overlap.c.lo <= stored, overlap.c.hi > stored, limit=MAX_ROWS + 1)
 
 
 def allocations_at(db: Connection, address: int) -> list[AllocationRow]:
@@ -86,7 +89,7 @@ def allocations_at(db: Connection, address: int) -> list[AllocationRow]:
     owners = select(_heap.c.process_n).where(_heap.c.trace_id == 1)
     near = (a.process_n.in_(owners), a.address.between(stored - LARGE_BYTES, stored), holds)
     far = (_is_large_allocation, without_index(a.address) < stored - LARGE_BYTES, holds)
-    return allocation_rows(db, a.n.in_(_first_numbers(db, allocation, (near, far))), limit=MAX_ROWS)
+    return allocation_rows(db, a.n.in_(_first_numbers(db, allocation, (near, far))), limit=MAX_ROWS + 1)
 
 
 def ranges_at(db: Connection, address: int) -> list[RangeRow]:
@@ -107,7 +110,7 @@ def ranges_at(db: Connection, address: int) -> list[RangeRow]:
             .select_from(table.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == process_n)))
             .where(table.c.trace_id == 1, *conditions)
             .order_by(table.c.n)
-            .limit(MAX_ROWS)
+            .limit(MAX_ROWS + 1)
         )
         return [
             RangeRow(

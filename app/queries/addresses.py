@@ -79,9 +79,20 @@ def _parse_remote(text: str) -> AddressRange | str:
     try:
         return parse_address_range(text)
     except ValueError:
-        if _LIKE_IP.fullmatch(text):
+        if _LIKE_IP.fullmatch(text) or _begins_with_ip(text):
             raise
         return parse_text(text)
+
+
+def _begins_with_ip(text: str) -> bool:
+    """Whether an IP address is followed by something that is neither its port nor its prefix length."""
+    host = text.strip()
+    host = host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] if ":" in host else host.partition("/")[0]
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def remote_filter(column: ColumnElement[Any]) -> Filter:  # Any: a nullable integer column

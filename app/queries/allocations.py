@@ -112,9 +112,11 @@ FILTERS = (
     ),
     Filter("min_life", parse_duration, lambda v: _life >= v, "that lived {} or longer", "Life from", show=fmt.duration, hint="10 s"),
     Filter("max_life", parse_duration, lambda v: _life <= v, "that lived {} or shorter", "Life to", show=fmt.duration),
-    Filter("live_at", parse_time, _live_at, "live at {}", "Live at", show=fmt.time, hint="1.5 s, or 09:30:12 UTC"),
-    Filter("began_from", parse_time, lambda v: allocation.c.start_ns >= v, "allocated at {} or later", "Allocated from", show=fmt.time),
-    Filter("began_to", parse_time, lambda v: allocation.c.start_ns <= v, "allocated at {} or before", "Allocated to", show=fmt.time),
+    Filter("live_at", parse_time, _live_at, "live at {}", "Live at", show=fmt.time_whole, hint="1.5 s, or 09:30:12 UTC"),
+    Filter(
+        "began_from", parse_time, lambda v: allocation.c.start_ns >= v, "allocated at {} or later", "Allocated from", show=fmt.time_whole
+    ),
+    Filter("began_to", parse_time, lambda v: allocation.c.start_ns <= v, "allocated at {} or before", "Allocated to", show=fmt.time_whole),
     Filter("stack", parse_text, partial(_of_stack, allocation.c.owner_stack_ref), "made by stack {}", "Stack", hint="hash, or none"),
     Filter("freed_by", parse_text, partial(_of_stack, allocation.c.free_stack_ref), "freed by stack {}", "Freed by stack", hint="hash"),
     Filter("tid", parse_count, lambda v: allocation.c.tid == v, "made by thread {}", "Thread"),

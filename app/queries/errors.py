@@ -8,9 +8,10 @@ from sqlalchemy import Connection, Row, Subquery, and_, func, or_, select
 from app import format as fmt
 from app.filters import Filter, one_of
 from app.links import ProcessRef
-from app.paging import Asked, Sort
+from app.paging import Asked, Position, Sort
 from app.queries.addresses import remote_filter
 from app.queries.connection import connection_filters
+from app.queries.grouping import Groups
 from app.queries.operations import words_of
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
@@ -92,71 +93,74 @@ _FAILED = (
 )
 """Would-block answers are no errors."""
 
-_count = func.count()
-
-SORTS = (
-    Sort("count", _count, falls=True),
-    Sort("first_ns", func.min(_time)),
-    Sort("last_ns", func.max(_time), falls=True),
-    Sort("kind", _operation.c.kind),
-    Sort("status", _operation.c.status),
+SORTS = tuple(
+    Sort(name, _operation.c.n, falls=name in ("count", "last_ns"))
+    for name in ("count", "first_ns", "last_ns", "kind", "status", "process", "remote")
 )
+"""By the columns of the rows, which are sums; the columns given here are not used."""
+
+_COLUMNS = {"count": "number", "first_ns": "earliest_ns", "last_ns": "latest_ns"}
+"""What a sort of these names is by in the tables of groups; others have the name of their column."""
 
 
-def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], bool]:
-    """The groups in the order asked for, at most as many as a page has, and whether there are more."""
-    remote = TRACE.tables["address"].alias("remote")
-    groups = _groups(asked) if asked.where.items else _all_groups(asked)
-    s = socket_table("of_group")
+def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], Position | None]:
+    """One page of the groups, and where the next begins."""
+    key, falls = asked.order.sort.key, asked.order.falls
+    table = _groups(asked) if asked.where.items else _all_groups()
+    groups = Groups(
+        _with_names(table) if key in ("process", "remote") else table,
+        by=_COLUMNS.get(key, key),
+        falls=falls,
+        name=("socket_n", "kind", "status"),
+        is_numbered=not asked.where.items and key == "count" and falls,
+    )
+    chosen = groups.page(db, asked)
+    s, remote = socket_table("of_group"), TRACE.tables["address"].alias("remote_of_group")
     rows = db.execute(
-        select(groups, remote.c.text.label("remote"), s.c.closed_ns, *socket_columns(s), *process_columns(_p))
+        select(chosen, remote.c.text.label("remote_text"), s.c.closed_ns, *socket_columns(s), *process_columns(_p))
         .select_from(
-            groups.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == groups.c.socket_n))
+            chosen.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == chosen.c.socket_n))
             .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == s.c.process_n))
             .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == s.c.remote_n))
         )
-        .order_by(groups.c.place)
+        .order_by(*groups.order(chosen))
     ).all()
-    return [_row(db, row) for row in rows[: asked.limit]], len(rows) > asked.limit
+    return [_row(db, row) for row in rows[: asked.limit]], groups.following(db, asked, rows)
 
 
-def _all_groups(asked: Asked) -> Subquery:
-    """All groups of the trace, as the collector has counted them; `n` counts in the first order of the page."""
+def _all_groups() -> Subquery:
+    """All groups of the trace, as the collector has counted them; `n` counts from the most frequent on."""
     f = _failure.c
-    by = {"count": f["count"], "first_ns": f.first_ns, "last_ns": f.last_ns, "kind": f.kind, "status": f.status}[asked.order.sort.key]
-    by_number = asked.order.falls and asked.order.sort.key == "count"
-    order = (f.n,) if by_number else (by.desc() if asked.order.falls else by.asc(), f.first_ns)
-    chosen = (
+    return (
         select(f.socket_n, f.kind, f.status, f["count"].label("number"), f.first_ns.label("earliest_ns"), f.last_ns.label("latest_ns"), f.n)
         .where(f.trace_id == 1)
-        .order_by(*order)
-        .limit(asked.limit + 1)
-        .subquery("chosen")
+        .subquery("groups")
     )
-    c = chosen.c
-    key = {"count": c.number, "first_ns": c.earliest_ns, "last_ns": c.latest_ns, "kind": c.kind, "status": c.status}[asked.order.sort.key]
-    again = (c.n,) if by_number else (key.desc() if asked.order.falls else key.asc(), c.earliest_ns)
-    return select(chosen, func.row_number().over(order_by=again).label("place")).subquery("groups")
 
 
 def _groups(asked: Asked) -> Subquery:
     """The groups of the operations that the filters leave."""
-    order = asked.order.sort.column
+    o = _operation.c
     return (
-        select(
-            _operation.c.socket_n,
-            _operation.c.kind,
-            _operation.c.status,
-            _count.label("number"),
-            func.min(_time).label("earliest_ns"),
-            func.max(_time).label("latest_ns"),
-            func.row_number().over(order_by=(order.desc() if asked.order.falls else order.asc(), func.min(_time))).label("place"),
-        )
+        select(o.socket_n, o.kind, o.status, func.count().label("number"))
+        .add_columns(func.min(_time).label("earliest_ns"), func.max(_time).label("latest_ns"))
         .where(*_FAILED, *asked.where.clauses())
-        .group_by(_operation.c.socket_n, _operation.c.kind, _operation.c.status)
-        .order_by(order.desc() if asked.order.falls else order.asc(), func.min(_time))
-        .limit(asked.limit + 1)
+        .group_by(o.socket_n, o.kind, o.status)
         .subquery("groups")
+    )
+
+
+def _with_names(groups: Subquery) -> Subquery:
+    """The groups with what their process and their peer are called."""
+    s, p, remote = socket_table("named_socket"), process_table("named_process"), TRACE.tables["address"].alias("named_remote")
+    return (
+        select(groups, p.c.image.label("process"), remote.c.text.label("remote"))
+        .select_from(
+            groups.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == groups.c.socket_n))
+            .outerjoin(p, and_(p.c.trace_id == 1, p.c.n == s.c.process_n))
+            .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == s.c.remote_n))
+        )
+        .subquery("named")
     )
 
 
@@ -165,7 +169,7 @@ def _row(db: Connection, row: Row[Any]) -> ErrorRow:  # Any: the columns selecte
         count=row.number,
         socket=socket_ref(row),
         process=process_ref(row),
-        remote=row.remote,
+        remote=row.remote_text,
         kind=word_at(OPERATION_KINDS, row.kind) or "",
         status=fmt.to_status(row.status),
         first_ns=row.earliest_ns,

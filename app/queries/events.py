@@ -5,17 +5,17 @@ up to the time that the others reach.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, false, func, literal_column, or_, select
 
 from app import format as fmt
-from app.filters import Conditions, Filter, parse_count
-from app.links import ProcessRef, operation_link
+from app.filters import Conditions, Filter, parse_bytes, parse_count
+from app.links import operation_link
 from app.paging import Asked, BadPosition, Position, Sort, number_at, without_index
 from app.queries.connection import connection_condition, connection_filters
+from app.queries.event_rows import EventRow, event_names
 from app.queries.resolution import LONG_NS
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
@@ -34,7 +34,7 @@ from app.recording import AFD
 from collector.store.tables import TRACE
 from collector.words import OPERATION_KINDS, word_at
 
-__all__ = ["FILTERS", "SORTS", "EventRow", "event_names", "events_page"]
+__all__ = ["FILTERS", "SORTS", "events_page"]
 
 _operation = TRACE.tables["operation"]
 _event = TRACE.tables["socket_event"]
@@ -42,7 +42,6 @@ _skipped = TRACE.tables["skipped"]
 _raw = TRACE.tables["raw_event"]
 _owner = TRACE.tables["owner"]
 _address = TRACE.tables["address"]
-_count = TRACE.tables["event_count"]
 
 _s = socket_table()
 _p = process_table()
@@ -54,28 +53,6 @@ _LAST = 1 << 62
 _MAX_PLACE = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """One record. `what` says which part it plays; `operation` is a link below the socket; `fields` are the rest as JSON."""
-
-    t_ns: int
-    event_id: int | None
-    name: str | None
-    what: str
-    socket: str | None
-    process: ProcessRef | None
-    operation: str | None
-    bytes: int | None
-    buffer: fmt.Address | None
-    status: fmt.Status | None
-    address: str | None
-    location: int | None
-    tid: int | None
-    header_pid: int | None
-    cpu: int | None
-    fields: str | None
-
-
 # The filters stand for conditions on several tables: `sql` is that of the table of plain records, the others are made by key below.
 FILTERS = (
     process_filter(_owner.c.process_n),
@@ -85,6 +62,8 @@ FILTERS = (
     Filter("tid", parse_count, lambda v: _event.c.tid == v, "of thread {}", "Thread"),
     Filter("header_pid", parse_count, lambda v: _event.c.pid == v, "under process id {}", "Header process id"),
     Filter("references", parse_count, lambda v: _references >= v, "with references from {} on", "References from", hint="registered I/O"),
+    Filter("min_bytes", parse_bytes, lambda v: false(), "of {} or more", "Bytes from", show=fmt.bytes_text, hint="64 KiB"),
+    Filter("max_bytes", parse_bytes, lambda v: false(), "of {} or less", "Bytes to", show=fmt.bytes_text),
     Filter("status", parse_status, partial(status_condition, _event.c.status), "with status {}", "Status", show=status_words, hint="10054"),
     *moment_filters(_event.c.t_ns),
 )
@@ -97,16 +76,6 @@ _Item = tuple[int, int, int, EventRow]
 """Time, record number, a tie-breaker, and the row."""
 
 _Wanted = list[ColumnElement[bool]]
-
-
-def event_names(db: Connection) -> dict[int, str]:
-    """Names of the Winsock provider's events by id, as this trace's inventory knows them."""
-    rows = db.execute(
-        select(_count.c.event_id, _count.c.event_name).where(
-            _count.c.trace_id == 1, _count.c.provider == AFD, _count.c.event_name.is_not(None)
-        )
-    )
-    return {row.event_id: row.event_name for row in rows}
 
 
 def events_page(db: Connection, asked: Asked) -> tuple[list[EventRow], Position | None]:
@@ -167,6 +136,9 @@ def _conditions(
     add("header_pid", header_pid, lambda column, value: column == value)
     add("references", _references if event is _event.c.event else None, lambda column, value: column >= value)
     add("status", status, status_condition)
+    size = of_table.get("posted_len" if event.key == "posted_event" else "bytes")
+    add("min_bytes", size, lambda column, value: column >= value)
+    add("max_bytes", size, lambda column, value: column <= value)
     return made
 
 

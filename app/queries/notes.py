@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from app.page import NoteLine
 from collector.store.tables import CATALOG
 
-__all__ = ["NOTES_SHOWN", "add", "notes_number", "notes_of", "notes_of_trace", "remove"]
+__all__ = ["NOTES_SHOWN", "add", "noted_objects", "notes_number", "notes_of", "notes_of_trace", "remove"]
 
 NOTES_SHOWN = 500
 
@@ -27,6 +27,12 @@ def notes_of_trace(db: Connection, key: str, *, limit: int = NOTES_SHOWN) -> lis
     """Notes on a trace and everything in it, the newest first."""
     rows = db.execute(_ROWS.where(_note.c.key == key).order_by(_note.c.n.desc()).limit(limit))
     return [NoteLine(**row._mapping) for row in rows]
+
+
+def noted_objects(db: Connection, key: str) -> dict[str, int]:
+    """How many notes hang on each object of a trace, by its link below /t/KEY."""
+    rows = db.execute(select(_note.c.object, func.count().label("number")).where(_note.c.key == key).group_by(_note.c.object))
+    return {row.object: row.number for row in rows}
 
 
 def notes_number(db: Connection, key: str) -> int:

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Subquery, and_, func, or_, select
 
 from app import format as fmt
 from app.filters import Conditions, Filter, one_of
 from app.links import ProcessRef
-from app.paging import Asked, Sort
+from app.paging import Asked, Position, Sort
 from app.queries.addresses import address_numbers, parse_address_range, parse_port, port_numbers
 from app.queries.connection import PROTOCOLS, connection_condition
+from app.queries.grouping import Groups
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.sums import number_where
 from app.queries.who import (
@@ -124,78 +125,71 @@ FILTERS = (
     *life_filters(_socket.c.first_ns, func.coalesce(_socket.c.closed_ns, _socket.c.last_ns)),
 )
 
-_count = func.count()
+_SUMS = ("count", "first_ns", "last_ns", "process", "host", "closed_here", "open_at_end", "bytes_sent", "bytes_received")
 
-SORTS = (
-    Sort("count", _count, falls=True),
-    Sort("first_ns", func.min(_socket.c.first_ns)),
-    Sort("last_ns", func.max(_socket.c.first_ns), falls=True),
-    Sort("process", _p.c.image),
-    Sort("host", _remote.c.ip),
-    Sort("closed_here", number_where(_socket.c.closed_ns.is_not(None)), falls=True),
-    Sort("open_at_end", number_where(_socket.c.closed_ns.is_(None)), falls=True),
-    Sort("bytes_sent", func.sum(_socket.c.bytes_sent), falls=True),
-    Sort("bytes_received", func.sum(_socket.c.bytes_received), falls=True),
-)
+SORTS = tuple(Sort(name, _socket.c.n, falls=name not in ("first_ns", "process", "host")) for name in _SUMS)
+"""By the columns of the rows, which are sums; the columns given here are not used."""
+
+_COLUMNS = {"count": "number", "first_ns": "earliest_ns", "last_ns": "latest_ns", "host": "ip"}
+"""What a sort of these names is by in the tables of groups; others have the name of their column."""
 
 
 def _rate(count: int, first_ns: int, last_ns: int) -> str | None:
     return fmt.per_second(count, last_ns - first_ns)
 
 
-def remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], bool]:
-    """Connections by process and remote host in the order asked for, and whether there are more than a page has."""
-    if not asked.where.items and asked.order.sort.key != "host":
-        return _all_remotes(db, asked)
-    order = asked.order.sort.column
+def remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], Position | None]:
+    """One page of the connections by process and remote host, and where the next begins."""
+    key, falls = asked.order.sort.key, asked.order.falls
+    is_all = not asked.where.items and key != "host"
+    table = _all_remotes() if is_all else _remotes(asked)
+    groups = Groups(
+        _with_process(table) if key == "process" else table,
+        by=_COLUMNS.get(key, key),
+        falls=falls,
+        name=("process_n", "text"),
+        is_numbered=is_all and key == "count" and falls,
+    )
+    chosen = groups.page(db, asked)
     rows = db.execute(
-        select(
-            func.min(_remote.c.text).label("text"),
-            _count.label("number"),
-            number_where(_socket.c.closed_ns.is_(None)).label("open_at_end"),
-            number_where(_socket.c.closed_ns.is_not(None)).label("closed_here"),
-            func.min(_socket.c.first_ns).label("opened_ns"),
-            func.max(_socket.c.first_ns).label("latest_ns"),
-            func.sum(_socket.c.bytes_sent).label("bytes_sent"),
-            func.sum(_socket.c.bytes_received).label("bytes_received"),
-            *process_columns(_p),
-        )
-        .select_from(
-            _socket.join(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == _socket.c.remote_n)).outerjoin(
-                _p, and_(_p.c.trace_id == 1, _p.c.n == _socket.c.process_n)
-            )
-        )
-        .where(_socket.c.trace_id == 1, _socket.c.accepted_from_n.is_(None), *asked.where.clauses())
-        .group_by(_socket.c.process_n, _remote.c.ip)
-        .order_by(order.desc() if asked.order.falls else order.asc(), func.min(_remote.c.text))
-        .limit(asked.limit + 1)
+        select(chosen, *process_columns(_p))
+        .select_from(chosen.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == chosen.c.process_n)))
+        .order_by(*groups.order(chosen))
     ).all()
-    return [_remote_row(row) for row in rows[: asked.limit]], len(rows) > asked.limit
+    return [_remote_row(row) for row in rows[: asked.limit]], groups.following(db, asked, rows)
 
 
-def _all_remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], bool]:
-    """The same of all sockets, as the collector has summed them."""
+def _remotes(asked: Asked) -> Subquery:
+    """The remote hosts of the sockets that the filters leave, by process."""
+    s = _socket.c
+    return (
+        select(s.process_n, _remote.c.ip, func.min(_remote.c.text).label("text"), func.count().label("number"))
+        .add_columns(number_where(s.closed_ns.is_(None)).label("open_at_end"), number_where(s.closed_ns.is_not(None)).label("closed_here"))
+        .add_columns(func.min(s.first_ns).label("earliest_ns"), func.max(s.first_ns).label("latest_ns"))
+        .add_columns(func.sum(s.bytes_sent).label("bytes_sent"), func.sum(s.bytes_received).label("bytes_received"))
+        .select_from(_socket.join(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == s.remote_n)))
+        .where(s.trace_id == 1, s.accepted_from_n.is_(None), *asked.where.clauses())
+        .group_by(s.process_n, _remote.c.ip)
+        .subquery("groups")
+    )
+
+
+def _all_remotes() -> Subquery:
+    """The same of all sockets, as the collector has summed them; `n` counts from the most connections on."""
     r = _remote_sum.c
-    order = _p.c.image if asked.order.sort.key == "process" else r[asked.order.sort.key]
-    by_number = asked.order.falls and asked.order.sort.key == "count"  # the order in which they are stored
-    rows = db.execute(
-        select(
-            r.text,
-            r["count"].label("number"),
-            r.open_at_end,
-            r.closed_here,
-            r.first_ns.label("opened_ns"),
-            r.last_ns.label("latest_ns"),
-            r.bytes_sent,
-            r.bytes_received,
-            *process_columns(_p),
-        )
-        .select_from(_remote_sum.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == r.process_n)))
+    return (
+        select(r.process_n, r.text, r["count"].label("number"), r.open_at_end, r.closed_here, r.first_ns.label("earliest_ns"))
+        .add_columns(r.last_ns.label("latest_ns"), r.bytes_sent, r.bytes_received, r.n)
         .where(r.trace_id == 1)
-        .order_by(*([r.n] if by_number else [order.desc() if asked.order.falls else order.asc(), r.text]))
-        .limit(asked.limit + 1)
-    ).all()
-    return [_remote_row(row) for row in rows[: asked.limit]], len(rows) > asked.limit
+        .subquery("groups")
+    )
+
+
+def _with_process(groups: Subquery) -> Subquery:
+    """The groups with what their process is called."""
+    p = process_table("named_process")
+    named = groups.outerjoin(p, and_(p.c.trace_id == 1, p.c.n == groups.c.process_n))
+    return select(groups, p.c.image.label("process")).select_from(named).subquery("named")
 
 
 def _remote_row(row: Row[Any]) -> RemoteRow:  # Any: the columns selected above
@@ -207,9 +201,9 @@ def _remote_row(row: Row[Any]) -> RemoteRow:  # Any: the columns selected above
         count=row.number,
         open_at_end=row.open_at_end,
         closed_here=row.closed_here,
-        first_ns=row.opened_ns,
+        first_ns=row.earliest_ns,
         last_ns=row.latest_ns,
-        per_second=_rate(row.number, row.opened_ns, row.latest_ns),
+        per_second=_rate(row.number, row.earliest_ns, row.latest_ns),
         bytes_sent=row.bytes_sent,
         bytes_received=row.bytes_received,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, select
 
 from app import format as fmt
-from app.filters import Condition, Conditions, Filter
+from app.filters import Condition, Conditions, Filter, one_of
 from app.links import ProcessRef, parse_socket
 from app.paging import Asked, Position
 from app.queries import operations
@@ -44,11 +44,17 @@ class SmallReceiveRow:
     stack: str | None
 
 
+_RECEIVES = ("recv", "recvfrom", "recvmsg")
+
 FILTERS: tuple[Filter, ...] = (
     owner_filter(operation.c.socket_n),
     socket_filter(operation.c.socket_n),
     *connection_filters(operation.c.socket_n, peer_n=operation.c.peer_n),
-    *(one for one in operations.FILTERS if one.key in ("min_length", "max_length", "tid")),
+    *(
+        replace(one, parse=one_of(_RECEIVES), choices=tuple((kind, kind) for kind in _RECEIVES)) if one.key == "kind" else one
+        for one in operations.FILTERS
+        if one.key in ("kind", "min_length", "max_length", "min_latency", "max_latency", "tid")
+    ),
     *life_filters(operation.c.posted_ns, operation.c.end_ns),
 )
 
@@ -60,7 +66,7 @@ SORTS = tuple(
 
 def _only_small(where: Conditions) -> Conditions:
     """The conditions of the request, and those that make a receive one of these."""
-    fixed = {"kind": "recv,recvfrom,recvmsg", "status": f"{BUFFER_OVERFLOW:#x}"}
+    fixed = {"kind": ",".join(_RECEIVES), "status": f"{BUFFER_OVERFLOW:#x}"}
     made = tuple(Condition(one, fixed[one.key], one.parse(fixed[one.key])) for one in operations.FILTERS if one.key in fixed)
     return replace(where, items=(*where.items, *made))
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 
 from app import format as fmt
-from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes, parse_count, parse_duration, yes_no
+from app.filters import Conditions, Filter, one_of, one_word, parse_address, parse_bytes, parse_count, parse_duration, yes_no
 from app.links import ProcessRef, socket_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.addresses import remote_filter
@@ -195,11 +195,11 @@ FILTERS = (
     ),
     Filter(
         "unused",
-        one_of(("hide", "only")),
-        lambda v: _was_used if v == ("hide",) else ~_was_used,
+        one_word(("hide", "only")),
+        lambda v: _was_used if v == "hide" else ~_was_used,
         "{}",
         "Unused",
-        show=lambda v: "without the unused ones" if v == ("hide",) else "that were never used",
+        show=lambda v: "without the unused ones" if v == "hide" else "that were never used",
         choices=(("hide", "hidden"), ("only", "only these")),
         default="hide",
     ),

@@ -9,8 +9,9 @@ from sqlalchemy import ColumnElement, Connection, Subquery, and_, case, func, se
 from app import format as fmt
 from app.filters import Filter, parse_bytes, parse_text
 from app.links import ProcessRef
-from app.paging import Asked, Sort
-from app.queries.who import process_columns, process_filter, process_ref, process_table
+from app.paging import Asked, Position, Sort
+from app.queries.grouping import Groups
+from app.queries.who import moment_filters, process_columns, process_filter, process_ref, process_table
 from collector.store.tables import TRACE
 
 __all__ = [
@@ -91,46 +92,59 @@ FILTERS = (
     process_filter(_allocation.c.process_n),
     Filter("frame", parse_text, _has_frame, "with “{}” in a frame", "Module or symbol", hint="name"),
     Filter("min_size", parse_bytes, lambda v: _allocation.c.size >= v, "counting blocks of {} or more", "Blocks from", show=fmt.bytes_text),
+    Filter("max_size", parse_bytes, lambda v: _allocation.c.size <= v, "counting blocks of {} or less", "Blocks to", show=fmt.bytes_text),
+    *moment_filters(_allocation.c.first_ns),
 )
 
 SORTS = tuple(
-    Sort(name, _allocation.c.n, falls=name != "first_ns")
-    for name in ("held_bytes", "held_count", "allocations", "allocated_bytes", "first_ns")
+    Sort(name, _allocation.c.n, falls=name not in ("first_ns", "process"))
+    for name in ("held_bytes", "held_count", "process", "allocations", "allocated_bytes", "first_ns", "last_ns")
 )
 """By the columns of the rows, which are sums; the columns given here are not used."""
 
 
-def held_by_stack(db: Connection, asked: Asked) -> tuple[list[HeldRow], bool]:
-    """Stacks in the order asked for, at most as many as a page has, and whether there are more.
+def held_by_stack(db: Connection, asked: Asked) -> tuple[list[HeldRow], Position | None]:
+    """One page of the stacks in the order asked for, and where the next begins.
 
     Allocations are summed by the reference of their stack first: references are few, and the stacks behind them are joined to the sums.
     """
-    is_all = all(item.filter.key in ("frame", "process") for item in asked.where.items)
-    of_allocations = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key != "frame"]
-    of_stacks = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key == "frame"]
-    chosen = _summed(asked) if is_all else _sums_of(of_allocations)
-    order = chosen.c[asked.order.sort.key]
+    key = asked.order.sort.key
+    groups = Groups(
+        _of_stacks(asked),
+        by={"first_ns": "earliest_ns", "last_ns": "latest_ns"}.get(key, key),
+        falls=asked.order.falls,
+        name=("hash", "process_n"),
+    )
+    chosen = groups.page(db, asked)
     rows = db.execute(
-        select(
-            _stack.c.n.label("stack_n"),
-            _stack.c.hash,
-            *(chosen.c[name] for name in ("held_bytes", "held_count", "allocations", "allocated_bytes")),
-            chosen.c.first_ns.label("earliest_ns"),
-            chosen.c.last_ns.label("latest_ns"),
-            *process_columns(_p),
-        )
-        .select_from(
-            chosen.join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == chosen.c.stack_n)).outerjoin(
-                _p, and_(_p.c.trace_id == 1, _p.c.n == chosen.c.process_n)
-            )
-        )
-        .where(*of_stacks)
-        .order_by(order.desc() if asked.order.falls else order.asc(), _stack.c.hash)
-        .limit(asked.limit + 1)
+        select(chosen, *process_columns(_p))
+        .select_from(chosen.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == chosen.c.process_n)))
+        .order_by(*groups.order(chosen))
     ).all()
     shown = rows[: asked.limit]
     callers = callers_of(db, [row.stack_n for row in shown])
-    return [_held(row, callers.get(row.stack_n, "")) for row in shown], len(rows) > asked.limit
+    return [_held(row, callers.get(row.stack_n, "")) for row in shown], groups.following(db, asked, rows)
+
+
+def _of_stacks(asked: Asked) -> Subquery:
+    """The sums of the stacks that the filters leave, with their hashes and what their processes are called."""
+    is_all = all(item.filter.key in ("frame", "process") for item in asked.where.items)
+    of_allocations = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key != "frame"]
+    of_stacks = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key == "frame"]
+    sums = _summed(asked) if is_all else _sums_of(of_allocations)
+    p = process_table("named_process")
+    return (
+        select(sums.c.process_n, *(sums.c[name] for name in ("held_bytes", "held_count", "allocations", "allocated_bytes")))
+        .add_columns(sums.c.first_ns.label("earliest_ns"), sums.c.last_ns.label("latest_ns"))
+        .add_columns(_stack.c.n.label("stack_n"), _stack.c.hash, p.c.image.label("process"))
+        .select_from(
+            sums.join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == sums.c.stack_n)).outerjoin(
+                p, and_(p.c.trace_id == 1, p.c.n == sums.c.process_n)
+            )
+        )
+        .where(*of_stacks)
+        .subquery("groups")
+    )
 
 
 def _summed(asked: Asked) -> Subquery:

@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Integer, and_, case, func, literal_column, or_, select, union
+from sqlalchemy import ColumnElement, Connection, Integer, Subquery, and_, case, column, func, literal_column, or_, select, union
 
+from app import format as fmt
+from app.filters import Filter, parse_count, parse_duration
 from app.links import ProcessRef
-from app.paging import Asked, Sort
+from app.paging import Asked, Position, Sort
 from app.queries.connection import own_connection_filters
+from app.queries.grouping import Groups
 from app.queries.operations import kinds_of
 from app.queries.sums import number_where
 from app.queries.who import (
@@ -66,9 +69,24 @@ _SEND, _ONE, _NONE = (literal_column(str(number), Integer) for number in (OPERAT
 _is_send = _operation.c.kind == _SEND
 _moment = case((_is_send, _operation.c.posted_ns), else_=_operation.c.completed_ns)
 
-FILTERS = (process_filter(_s.c.process_n), socket_filter(_s.c.n), *own_connection_filters(_s), *moment_filters(_moment))
+_OF_GROUP = ("min_waits", "min_lost", "min_wait")
+_waits: ColumnElement[Any] = column("count")
+_lost: ColumnElement[Any] = column("lost_ns")
+_mean: ColumnElement[Any] = column("mean_ns")
 
-_NAMES = ("count", "lost_ns", "mean_ns", "small_sends", "first_ns", "last_ns")
+FILTERS = (
+    process_filter(_s.c.process_n),
+    socket_filter(_s.c.n),
+    *own_connection_filters(_s),
+    Filter("min_waits", parse_count, lambda v: _waits >= v, "with {} waits or more", "Waits from"),
+    Filter("min_lost", parse_duration, lambda v: _lost >= v, "that lost {} or more", "Lost from", show=fmt.duration, hint="1 s"),
+    Filter(
+        "min_wait", parse_duration, lambda v: _mean >= v, "whose mean wait is {} or more", "Wait from", show=fmt.duration, hint="100 ms"
+    ),
+    *moment_filters(_moment),
+)
+
+_NAMES = ("count", "lost_ns", "mean_ns", "small_sends", "first_ns", "last_ns", "process", "remote")
 _OF_SOCKET = ("process", "endpoint", "address", "port", "protocol")
 
 
@@ -119,18 +137,53 @@ def _steps(asked: Asked) -> Any:  # Any: a subquery
             o.outcome == OUTCOMES.index("completed"),
             _moment.is_not(None),
             o.socket_n.in_(looked_at),
-            *(item.filter.sql(item.value) for item in asked.where.items if item.filter.key not in _OF_SOCKET),
+            *(item.filter.sql(item.value) for item in asked.where.items if item.filter.key not in (*_OF_SOCKET, *_OF_GROUP)),
         )
         .subquery("steps")
     )
 
 
-SORTS = tuple(Sort(name, _operation.c.n, falls=not name.endswith("t_ns") or name == "lost_ns") for name in _NAMES)
+SORTS = tuple(Sort(name, _operation.c.n, falls=name not in ("first_ns", "last_ns", "process", "remote")) for name in _NAMES)
 """By the columns of the rows, which are sums; the columns given here are not used."""
 
 
-def stalls(db: Connection, asked: Asked) -> tuple[list[StallRow], bool]:
-    """Sockets whose small sends wait, in the order asked for, and whether there are more than a page has.
+def stalls(db: Connection, asked: Asked) -> tuple[list[StallRow], Position | None]:
+    """One page of the sockets whose small sends wait, in the order asked for, and where the next begins."""
+    key = asked.order.sort.key
+    groups = Groups(
+        _waiting(asked), by={"first_ns": "earliest_ns", "last_ns": "latest_ns"}.get(key, key), falls=asked.order.falls, name=("socket_n",)
+    )
+    chosen = groups.page(db, asked)
+    rows = db.execute(
+        select(chosen, *socket_columns(_s), *process_columns(_p))
+        .select_from(
+            chosen.join(_s, and_(_s.c.trace_id == 1, _s.c.n == chosen.c.socket_n)).outerjoin(
+                _p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n)
+            )
+        )
+        .order_by(*groups.order(chosen))
+    ).all()
+    return (
+        [
+            StallRow(
+                socket=socket_ref(row),
+                process=process_ref(row),
+                remote=row.remote,
+                count=row._mapping["count"],  # a row has a method of this name
+                small_sends=row.small_sends,
+                lost_ns=row.lost_ns,
+                mean_ns=int(row.mean_ns),
+                first_ns=row.earliest_ns,
+                last_ns=row.latest_ns,
+            )
+            for row in rows[: asked.limit]
+        ],
+        groups.following(db, asked, rows),
+    )
+
+
+def _waiting(asked: Asked) -> Subquery:
+    """The sockets whose small sends wait, with what the waits sum up to.
 
     A wait is a small send that itself takes that long, or that follows another send and is answered that late: write, write, read.
     Waits that overlap, of one pattern or both, at one end of a local connection or both, are one; it belongs to where it began first.
@@ -165,41 +218,22 @@ def stalls(db: Connection, asked: Asked) -> tuple[list[StallRow], bool]:
             func.sum(seen.is_small).label("small_sends"),
             func.sum(lost).label("lost_ns"),
             (func.sum(lost) / number_where(is_new)).label("mean_ns"),
-            func.min(case((is_new, seen.since))).label("first_ns"),
-            func.max(case((is_new, seen.since))).label("last_ns"),
+            func.min(case((is_new, seen.since))).label("earliest_ns"),
+            func.max(case((is_new, seen.since))).label("latest_ns"),
         )
         .group_by(seen.socket_n)
         .having(number_where(is_new) >= LEAST)
         .subquery("sums")
     )
-    order = sums.c[asked.order.sort.key]
-    rows = db.execute(
-        select(
-            *(sums.c[name].label(f"w_{name}") for name in ("count", "small_sends", "lost_ns", "mean_ns", "first_ns", "last_ns")),
-            _remote.c.text.label("remote"),
-            *socket_columns(_s),
-            *process_columns(_p),
-        )
+    s, p = socket_table("named_socket"), process_table("named_process")
+    of_group = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key in _OF_GROUP]
+    return (
+        select(sums, _remote.c.text.label("remote"), p.c.image.label("process"))
         .select_from(
-            sums.join(_s, and_(_s.c.trace_id == 1, _s.c.n == sums.c.socket_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
-            .outerjoin(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == _s.c.remote_n))
+            sums.join(s, and_(s.c.trace_id == 1, s.c.n == sums.c.socket_n))
+            .outerjoin(p, and_(p.c.trace_id == 1, p.c.n == s.c.process_n))
+            .outerjoin(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == s.c.remote_n))
         )
-        .where(*_of_socket(asked))
-        .order_by(order.desc() if asked.order.falls else order.asc(), sums.c.socket_n)
-        .limit(asked.limit + 1)
-    ).all()
-    return [
-        StallRow(
-            socket=socket_ref(row),
-            process=process_ref(row),
-            remote=row.remote,
-            count=row.w_count,
-            small_sends=row.w_small_sends,
-            lost_ns=row.w_lost_ns,
-            mean_ns=int(row.w_mean_ns),
-            first_ns=row.w_first_ns,
-            last_ns=row.w_last_ns,
-        )
-        for row in rows[: asked.limit]
-    ], len(rows) > asked.limit
+        .where(s.c.n.in_(select(_s.c.n).where(_s.c.trace_id == 1, *_of_socket(asked))), *of_group)
+        .subquery("groups")
+    )

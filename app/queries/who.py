@@ -157,6 +157,6 @@ def life_filters(first: ColumnElement[Any], last: ColumnElement[Any]) -> tuple[F
 
 def _range(begins: Callable[[int], ColumnElement[bool]], ends: Callable[[int], ColumnElement[bool]]) -> tuple[Filter, Filter]:
     return (
-        Filter("from", parse_time, begins, "from {}", "From", show=fmt.time, hint="1.5 s, or 09:30:12 UTC"),
-        Filter("to", parse_time, ends, "to {}", "To", show=fmt.time, hint="1.5 s, or 09:30:12 UTC"),
+        Filter("from", parse_time, begins, "from {}", "From", show=fmt.time_whole, hint="1.5 s, or 09:30:12 UTC"),
+        Filter("to", parse_time, ends, "to {}", "To", show=fmt.time_whole, hint="1.5 s, or 09:30:12 UTC"),
     )

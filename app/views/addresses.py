@@ -1,7 +1,8 @@
 """The history of an address: what lived there and what happened."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -37,7 +38,7 @@ RANGE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPage(Page):
-    """One address. `all_hrefs` are the lists of everything of a kind there, for kinds of which only the first are shown."""
+    """One address. Of the kinds in `cut` only the first `most` are here; `all_hrefs` are the lists of everything of such a kind."""
 
     address: Address
     sockets: Listing
@@ -46,6 +47,7 @@ class AddressPage(Page):
     overlaps: Listing
     ranges: Listing
     most: int
+    cut: tuple[str, ...]
     all_hrefs: Mapping[str, str] = field(metadata={"json": False})
 
 
@@ -60,13 +62,19 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
     """What lived and what happened at an address: endpoints, allocations, buffers of operations, overlaps, modules, thread stacks."""
     value = parse_address(address)
     path = trace.urls("address", trace_key=trace.key, address=value)
-    found = {
-        "sockets": plain_listing("sockets", path, SOCKET_COLUMNS, queries.sockets_at(trace.db, value)),
-        "allocations": plain_listing("allocations", path, ALLOCATION_COLUMNS, queries.allocations_at(trace.db, value)),
-        "operations": plain_listing("operations", path, OPERATION_COLUMNS, queries.operations_at(trace.db, value)),
-        "overlaps": plain_listing("overlaps", path, OVERLAP_COLUMNS, queries.overlaps_at(trace.db, value)),
-        "ranges": plain_listing("ranges", path, RANGE_COLUMNS, queries.ranges_at(trace.db, value)),
+    columns = {
+        "sockets": SOCKET_COLUMNS, "allocations": ALLOCATION_COLUMNS, "operations": OPERATION_COLUMNS, "overlaps": OVERLAP_COLUMNS,
+        "ranges": RANGE_COLUMNS,
+    }  # fmt: skip
+    there: dict[str, Sequence[Any]] = {  # Any: each kind has a row type of its own
+        "sockets": queries.sockets_at(trace.db, value),
+        "allocations": queries.allocations_at(trace.db, value),
+        "operations": queries.operations_at(trace.db, value),
+        "overlaps": queries.overlaps_at(trace.db, value),
+        "ranges": queries.ranges_at(trace.db, value),
     }
+    found = {name: plain_listing(name, path, columns[name], rows[: queries.MAX_ROWS]) for name, rows in there.items()}
+    cut = tuple(name for name, rows in there.items() if len(rows) > queries.MAX_ROWS)
     text = str(value)
     lists = {
         "sockets": {"endpoint": text, "unused": ""},
@@ -74,11 +82,7 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         "operations": {"buffer": text},
         "overlaps": {"address": text},
     }
-    hrefs = {
-        name: with_query(trace.urls(name, trace_key=trace.key), query)
-        for name, query in lists.items()
-        if len(found[name].rows) >= queries.MAX_ROWS
-    }
+    hrefs = {name: with_query(trace.urls(name, trace_key=trace.key), query) for name, query in lists.items() if name in cut}
     kinds = [name for name, listing in found.items() if listing.rows]
     sentence = f"At this address: {', '.join(kinds)}." if kinds else "Nothing in this trace lived at this address or used it."
     page = AddressPage(
@@ -89,6 +93,7 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         canonical=path,
         address=value,
         most=queries.MAX_ROWS,
+        cut=cut,
         all_hrefs=hrefs,
         sockets=found["sockets"],
         allocations=found["allocations"],

@@ -74,7 +74,7 @@ def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
     path = trace.urls("around", trace_key=trace.key, at=at_ns)
     capped = tuple(kind for kind in KINDS if sum(row.kind == kind for row in rows) == MAX_OF_A_KIND)
     page = AroundPage(
-        title=f"Around {fmt.time(at_ns)}",
+        title=f"Around {fmt.time_whole(at_ns)}",
         sentence=(
             f"{'More than ' if capped else ''}{fmt.plural(len(rows), 'thing')} of note within {fmt.duration(within)} of this moment, "
             "in all processes."
@@ -87,7 +87,7 @@ def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
         within_ns=within,
         listing=plain_listing("around", path, COLUMNS, rows),
         chart=strip_figure(rows, first, last, at_ns),
-        chart_words=f"What happened from {fmt.time(first)} to {fmt.time(last)}, by kind. The table below says the same.",
+        chart_words=f"What happened {fmt.time_span(first, last)}, by kind. The table below says the same.",
         ways=(
             Crumb("within 10 ms", with_query(path, {"within": "10ms"})),
             Crumb("within 100 ms", with_query(path, {"within": "100ms"})),

@@ -38,8 +38,10 @@ COLUMNS = (
 def errors(request: Request, trace: ReadTrace) -> Response:
     """Failed operations grouped by socket, call and status. A would-block answer is no error and is left out."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
-    rows, has_more = queries.errors(trace.db, asked)
-    table = grouped_listing(request, trace, asked, rows, name="errors", columns=COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS)
+    rows, following = queries.errors(trace.db, asked)
+    table = grouped_listing(
+        request, trace, asked, rows, following, name="errors", columns=COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+    )
     empty = None
     if not rows:
         otherwise = "No operation failed in this trace; answers of non-blocking calls that had nothing to do are not counted as failures."
@@ -53,9 +55,7 @@ def errors(request: Request, trace: ReadTrace) -> Response:
         )
     page = ListPage(
         title="Errors",
-        sentence=grouped_sentence(
-            len(rows), has_more, ("group of equal errors", "groups of equal errors"), asked, "the most frequent first"
-        ),
+        sentence=grouped_sentence(len(rows), table, ("group of equal errors", "groups of equal errors"), asked, "the most frequent first"),
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="errors",

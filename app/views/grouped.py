@@ -1,4 +1,4 @@
-"""A page whose table is a grouping: no pages to turn, the first rows in the order asked for."""
+"""A page whose table is a grouping: sums in the order asked for."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,9 @@ from app.deps import OpenTrace
 from app.filters import Filter
 from app.format import plural
 from app.listing import Column, Listing, listing
-from app.paging import Asked, Sort
+from app.notes import noted_rows
+from app.paging import Asked, Position, Sort
+from app.views.lists import kept_parts, order_words
 
 __all__ = ["grouped_listing", "grouped_sentence"]
 
@@ -19,13 +21,14 @@ def grouped_listing(
     trace: OpenTrace,
     asked: Asked,
     rows: Sequence[Any],  # Any: each list has a row type of its own
+    following: Position | None,
     *,
     name: str,
     columns: Sequence[Column],
     filters: Sequence[Filter],
     sorts: Sequence[Sort],
 ) -> Listing:
-    """A filtered and sorted table without further pages."""
+    """A filtered, sorted and paged table of groups; they are counted where they fit one page."""
     return listing(
         name,
         trace.urls.here(request),
@@ -35,14 +38,20 @@ def grouped_listing(
         sorts=sorts,
         where=asked.where,
         order=asked.order,
-        next_position=None,
-        after=None,
-        total=len(rows),
+        next_position=following,
+        after=asked.after,
+        total=len(rows) if following is None and asked.after is None else None,
+        kept=kept_parts(request),
+        noted=noted_rows(request, trace, rows),
     )
 
 
-def grouped_sentence(rows: int, has_more: bool, noun: tuple[str, str], asked: Asked, order: str) -> str:
-    """`The first 100 groups of process a.exe, by count.`"""
-    size = f"The first {plural(rows, *noun)}" if has_more else plural(rows, *noun) if rows else f"No {noun[1]}"
+def grouped_sentence(rows: int, listing: Listing, noun: tuple[str, str], asked: Asked, order: str) -> str:
+    """`The first 100 groups of process a.exe, by count.`; `order` says the list's own order in words."""
+    is_part = listing.next_href is not None or listing.first_href is not None
+    which = "The next" if listing.first_href is not None else "The first"
+    size = f"{which} {plural(rows, *noun)}" if is_part else plural(rows, *noun) if rows else f"No {noun[1]}"
     narrowed = asked.where.in_words()
+    columns = [head.column for head in listing.heads]
+    order = order if listing.is_in_own_order else order_words(columns, asked)
     return f"{size}{' ' + narrowed if narrowed else ''}{', ' + order if rows > 1 else ''}."

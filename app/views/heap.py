@@ -354,7 +354,7 @@ def _heap_sentence(heap: queries.HeapRow) -> str:
 
 def _chart_words(what: str, shown: tuple[int, int]) -> str:
     return (
-        f"Live bytes of {what} from {fmt.time(shown[0])} to {fmt.time(shown[1])} as a change since the trace began, live blocks, "
+        f"Live bytes of {what} {fmt.time_span(*shown)} as a change since the trace began, live blocks, "
         "and blocks allocated and released over time."
     )
 

@@ -9,13 +9,12 @@ from app.deps import ReadTrace
 from app.errors import BadRequest
 from app.format import bytes_text, count, plural, time
 from app.listing import Column, Listing, plain_listing
-from app.page import Crumb, Page
+from app.page import Crumb
 from app.queries import heap_compare as queries
-from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
 from app.views.described import described
-from app.views.heap_subject import HeapForm, HeapSubject, asked_subject
+from app.views.heap_subject import HeapSubject, SubjectPage, asked_subject
 from app.views.ranges import asked_moment, whole_trace
 from collector.errors import StoreSlow
 
@@ -43,11 +42,9 @@ MODULE_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparePage(Page):
+class ComparePage(SubjectPage):
     """Two moments of the heap of one process. `too_slow` is set where the comparison would take too long."""
 
-    process: ProcessRow
-    heap: str | None
     a_ns: int
     b_ns: int
     bytes_a: int
@@ -61,7 +58,7 @@ class ComparePage(Page):
     sizes: tuple[queries.ClassChange, ...]
     ages: tuple[queries.ClassChange, ...]
     too_slow: bool
-    heap_form: HeapForm = field(metadata={"json": False})
+    lighter: tuple[Crumb, ...] = field(metadata={"json": False})
     offers: tuple[Crumb, ...] = field(metadata={"json": False})
     ways: tuple[Crumb, ...] = field(metadata={"json": False})
 
@@ -98,12 +95,7 @@ def heap_compare(request: Request, trace: ReadTrace, process: str) -> Response:
     page = ComparePage(
         title=f"Heap {'' if subject.heap else 'of '}{subject.name.removeprefix('heap ') if subject.heap else subject.name}: what changed",
         sentence="" if too_slow else _sentence(found, a, b),
-        trace=trace.head,
-        crumbs=trace.crumbs(*subject.crumbs),
-        section="heap",
-        canonical=path,
-        process=row,
-        heap=subject.query.get("heap"),
+        **subject.frame(trace, path),
         a_ns=a,
         b_ns=b,
         bytes_a=found.bytes_a,
@@ -117,7 +109,7 @@ def heap_compare(request: Request, trace: ReadTrace, process: str) -> Response:
         sizes=found.sizes,
         ages=found.ages,
         too_slow=too_slow,
-        heap_form=subject.form,
+        lighter=_lighter(path, subject, start, a, b),
         offers=_offers(path, subject, start, end),
         ways=(
             Crumb("allocated between and still held, by calls", subject.href(flame, in_range)),
@@ -142,6 +134,16 @@ def _sentence(found: queries.Comparison, a: int, b: int) -> str:
     first = f"{bytes_text(found.bytes_a)} in {plural(found.blocks_a, 'block')}"
     second = f"{bytes_text(found.bytes_b)} in {plural(found.blocks_b, 'block')}"
     return f"{change}: {first} at A, {second} at B. Still held is not leaked: caches and singletons are held too."
+
+
+def _lighter(path: str, subject: HeapSubject, start: int, a: int, b: int) -> tuple[Crumb, ...]:
+    """What takes less than a comparison that takes too long: earlier moments, at which less is held, and a part of the timeline."""
+    earlier = {"a": str(start + (a - start) // 4), "b": str(start + (b - start) // 4)}
+    part = {"from": str(a), "to": str(a + max((b - a) // 10, 1))}
+    return (
+        Crumb("earlier moments", subject.href(path, earlier)),
+        Crumb("the heap timeline of the first tenth between them", with_query(subject.path, part)),
+    )
 
 
 def _offers(path: str, subject: HeapSubject, start: int, end: int) -> tuple[Crumb, ...]:

@@ -10,18 +10,17 @@ from app.charts.figure import Figure
 from app.charts.icicle import icicle_figure
 from app.deps import OpenTrace, ReadTrace
 from app.errors import BadRequest
-from app.format import bytes_text, plural, time
-from app.page import Crumb, Page
+from app.format import bytes_text, plural, time, time_span
+from app.page import Crumb
 from app.queries import heap_flame as queries
 from app.queries.heap_flame import DEEPER, MAX_DEPTH, OTHERS, CallNode
 from app.queries.heap_timeline import heap_timeline
 from app.queries.heap_whole import covers_all
-from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
 from app.views.described import described
 from app.views.heap import MAX_BLOCKS
-from app.views.heap_subject import HeapForm, HeapSubject, asked_subject
+from app.views.heap_subject import HeapSubject, SubjectPage, asked_subject
 from app.views.ranges import RangePart, asked_moment, asked_range, half_open, range_part, whole_trace
 from collector.errors import StoreSlow
 
@@ -54,11 +53,9 @@ class TreeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlamePage(Page):
+class FlamePage(SubjectPage):
     """What a process holds or allocated, by calls. `at_ns` is set when it is about one moment, not a range."""
 
-    process: ProcessRow
-    heap: str | None
     measure: str
     what: str
     at_ns: int | None
@@ -70,7 +67,6 @@ class FlamePage(Page):
     facts: tuple[str, ...]
     range: RangePart = field(metadata={"json": False})
     kept: Mapping[str, str] = field(metadata={"json": False})
-    heap_form: HeapForm = field(metadata={"json": False})
     chart: Figure | None = field(metadata={"json": False})
     chart_words: str = field(metadata={"json": False})
     ways: tuple[Crumb, ...] = field(metadata={"json": False})
@@ -117,12 +113,7 @@ def heap_flame(request: Request, trace: ReadTrace, process: str) -> Response:
     page = FlamePage(
         title=f"What {subject.name} {'allocated' if asked.what == 'allocated' and asked.at is None else 'holds'}, by calls",
         sentence=_sentence(root, asked),
-        trace=trace.head,
-        crumbs=trace.crumbs(*subject.crumbs),
-        section="heap",
-        canonical=path,
-        process=row,
-        heap=subject.query.get("heap"),
+        **subject.frame(trace, path),
         measure=asked.measure,
         what=asked.what,
         at_ns=asked.at,
@@ -134,7 +125,6 @@ def heap_flame(request: Request, trace: ReadTrace, process: str) -> Response:
         facts=_facts(root),
         range=range_part(path, kept, asked.shown, whole),
         kept=kept,
-        heap_form=subject.form,
         chart=icicle_figure(root, by=by) if root.blocks else None,
         chart_words="Memory by calls, callers above; the table below says the same.",
         ways=_ways(path, subject, asked, whole),
@@ -173,7 +163,7 @@ def _sentence(root: CallNode, asked: _Asked) -> str:
     wide = "callers above, the width is what they hold"
     if asked.at is not None:
         return f"{amount} held at {time(asked.at)}, whenever they were allocated since the trace began: {wide}."
-    span = f"from {time(asked.shown[0])} to {time(asked.shown[1])}"
+    span = time_span(*asked.shown)
     if asked.what == "allocated":
         return f"{amount} allocated {span}, freed since or not: callers above, the width is what they allocated."
     return f"{amount} allocated {span} and still held then: {wide}."
@@ -182,7 +172,7 @@ def _sentence(root: CallNode, asked: _Asked) -> str:
 def _nothing(asked: _Asked) -> str:
     if asked.at is not None:
         return f"Nothing that was allocated since the trace began is held at {time(asked.at)}."
-    span = f"from {time(asked.shown[0])} to {time(asked.shown[1])}"
+    span = time_span(*asked.shown)
     return f"Nothing was allocated {span}." if asked.what == "allocated" else f"Nothing that was allocated {span} is still held then."
 
 

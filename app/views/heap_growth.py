@@ -9,17 +9,16 @@ from starlette.responses import HTMLResponse, Response
 from app.deps import ReadTrace
 from app.errors import BadRequest
 from app.filters import parse_duration
-from app.format import duration, plural, time
-from app.page import Crumb, Page
+from app.format import duration, plural, time_span
+from app.page import Crumb
 from app.queries import heap_growth as queries
 from app.queries.heap_timeline import heap_timeline
 from app.queries.heap_whole import covers_all
-from app.queries.processes import ProcessRow
 from app.render import render
 from app.urls import with_query
 from app.views.described import described
 from app.views.heap import MAX_BLOCKS
-from app.views.heap_subject import HeapForm, asked_subject
+from app.views.heap_subject import SubjectPage, asked_subject
 from app.views.ranges import RangePart, asked_range, half_open, range_part, whole_trace
 
 __all__ = ["GrowthPage", "router"]
@@ -30,11 +29,9 @@ STACKS_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthPage(Page):
+class GrowthPage(SubjectPage):
     """Stacks whose blocks of a range are held at the end of the trace. `selected` is the stack that the link is about."""
 
-    process: ProcessRow
-    heap: str | None
     selected: str | None
     min_age_ns: int
     borders: tuple[int, ...]
@@ -44,7 +41,6 @@ class GrowthPage(Page):
     not_counted: str
     range: RangePart = field(metadata={"json": False})
     min_age: str = field(metadata={"json": False})
-    heap_form: HeapForm = field(metadata={"json": False})
     narrowed: Mapping[str, str] = field(metadata={"json": False})
     ways: tuple[Crumb, ...] = field(metadata={"json": False})
 
@@ -86,12 +82,7 @@ def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
     page = GrowthPage(
         title=f"What grows in {subject.name if subject.heap else 'the heap of ' + row.name}",
         sentence=_sentence(found, shown, min_age),
-        trace=trace.head,
-        crumbs=trace.crumbs(*subject.crumbs),
-        section="heap",
-        canonical=path,
-        process=row,
-        heap=subject.query.get("heap"),
+        **subject.frame(trace, path),
         selected=selected,
         min_age_ns=min_age,
         borders=found.borders,
@@ -101,7 +92,6 @@ def heap_growth(request: Request, trace: ReadTrace, process: str) -> Response:
         not_counted="" if counts_freed else _not_counted(blocks),
         range=range_part(path, request.query_params, shown, whole),
         min_age=typed,
-        heap_form=subject.form,
         narrowed={**subject.narrowed, "state": "live", "began_from": str(shown[0]), "began_to": str(window[1] - 1)},
         ways=(
             Crumb("by calls", subject.href(trace.urls("heap_flame", trace_key=trace.key, process=row.process), in_range)),
@@ -130,7 +120,7 @@ def _min_age(text: str) -> int:
 
 
 def _sentence(found: queries.Growth, shown: tuple[int, int], min_age: int) -> str:
-    span = f"from {time(shown[0])} to {time(shown[1])}"
+    span = time_span(*shown)
     old = f" and at least {duration(min_age)} old then" if min_age else ""
     if not found.number:
         return f"No block allocated {span} is held at the end of the trace{old}."

@@ -1,7 +1,8 @@
 """What a heap page answers for: a process, or one heap of it that its link or its query string names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 from fastapi import Request
 
@@ -9,14 +10,14 @@ from app.deps import OpenTrace
 from app.errors import NotFound
 from app.format import bytes_text
 from app.links import parse_heap, parse_process
-from app.page import Crumb
+from app.page import Crumb, Page, TraceHead
 from app.queries import heap_pages as queries
 from app.queries.heap_timeline import HeapScope
 from app.queries.processes import ProcessRow, find_process, nearest_processes
 from app.urls import with_query
 from app.views.lives import choose_heap, choose_process
 
-__all__ = ["HeapChoice", "HeapForm", "HeapSubject", "asked_subject", "found_heap", "found_process"]
+__all__ = ["HeapChoice", "HeapForm", "HeapSubject", "SubjectPage", "asked_subject", "found_heap", "found_process"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,27 @@ class HeapForm:
     kept: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectPage(Page):
+    """A page about what a process holds, or one heap of it: `heap` is its link, None for all heaps."""
+
+    process: ProcessRow
+    heap: str | None
+    heap_form: HeapForm = field(metadata={"json": False})
+
+
+class _Frame(TypedDict):
+    """What all such pages have of their subject."""
+
+    trace: TraceHead
+    crumbs: tuple[Crumb, ...]
+    section: str
+    canonical: str
+    process: ProcessRow
+    heap: str | None
+    heap_form: HeapForm
+
+
 @dataclass(frozen=True, slots=True)
 class HeapSubject:
     """A process or one of its heaps. `path` is the page of its timeline, `query` what a link to a page of it must carry.
@@ -52,6 +74,18 @@ class HeapSubject:
     narrowed: Mapping[str, str]
     crumbs: tuple[Crumb, ...]
     form: HeapForm
+
+    def frame(self, trace: OpenTrace, path: str) -> _Frame:
+        """The parts of a `SubjectPage` at `path` that come from its subject."""
+        return _Frame(
+            trace=trace.head,
+            crumbs=trace.crumbs(*self.crumbs),
+            section="heap",
+            canonical=path,
+            process=self.process,
+            heap=self.query.get("heap"),
+            heap_form=self.form,
+        )
 
     def href(self, path: str, query: Mapping[str, str]) -> str:
         """A path that asks for the same heap."""

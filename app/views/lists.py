@@ -12,6 +12,7 @@ from app.deps import OpenTrace
 from app.filters import Filter
 from app.format import plural
 from app.listing import Column, Listing, listing
+from app.notes import noted_rows
 from app.page import Crumb, Page
 from app.paging import COUNT_CEILING, MAX_FILE, MAX_PAGE, MAX_SHOWN, Asked, Position, Sort, ask
 from app.queries.coverage import coverage
@@ -19,8 +20,9 @@ from app.queries.trace import has_losses
 from app.recording import AFD, Command
 from app.render import wanted_form
 from app.urls import with_query
+from app.views.described import PARAMETERS, example_of
 
-__all__ = ["Empty", "ListPage", "asked_of", "list_page", "parameters", "why_empty"]
+__all__ = ["Empty", "ListPage", "asked_of", "kept_parts", "list_page", "order_words", "parameters", "why_empty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,11 @@ def list_page(
         next_position=following,
         after=asked.after,
         total=total,
-        kept={key: request.query_params[key] for key in ("limit", "format") if request.query_params.get(key)},
+        kept=kept_parts(request),
+        noted=noted_rows(request, trace, rows),
     )
     narrowed = asked.where.in_words()
-    sentence = _sentence(total, len(rows), noun, narrowed, _order_words(columns, asked))
+    sentence = _sentence(total, len(rows), noun, narrowed, order_words(columns, asked))
     if is_counted and total is None and rows:
         sentence += " Counting them takes too long: narrow the time range or filter to have their number."
     empty = None
@@ -145,6 +148,11 @@ def list_page(
     )
 
 
+def kept_parts(request: Request) -> dict[str, str]:
+    """What links to further pages of a list keep besides its filters and its order."""
+    return {key: request.query_params[key] for key in ("limit", "format") if request.query_params.get(key)}
+
+
 def _all_href(request: Request, trace: OpenTrace, asked: Asked) -> str | None:
     """The page without its default conditions, where it has some."""
     defaults = [item.filter.key for item in asked.where.items if item.filter.default is not None]
@@ -162,7 +170,8 @@ def _sentence(total: int | None, shown: int, noun: tuple[str, str], narrowed: st
     return f"{size}{' ' + narrowed if narrowed else ''}{', ' + order if shown > 1 else ''}."
 
 
-def _order_words(columns: Sequence[Column], asked: Asked) -> str:
+def order_words(columns: Sequence[Column], asked: Asked) -> str:
+    """The order of a list: `by size, falling`."""
     sort = asked.order.sort
     title = next(
         (column.title for column in columns if column.key == sort.key),
@@ -180,7 +189,7 @@ def parameters(filters: Sequence[Filter], sorts: Sequence[Sort]) -> dict[str, An
             "required": False,
             "description": f"{one.label}: rows {one.words.replace('{}', '…')}." + (f" Default: {one.default}." if one.default else ""),
             "schema": {"type": "string"} | ({"enum": [value for value, _ in one.choices]} if one.choices else {}),
-            **({"example": one.hint} if one.hint and not one.choices else {}),
+            "example": one.choices[0][0] if one.choices else example_of(one.key, one.parse),
         }
         for one in filters
     ]
@@ -195,8 +204,9 @@ def parameters(filters: Sequence[Filter], sorts: Sequence[Sort]) -> dict[str, An
         }
     )
     sizes = f"Rows of a page: 1 to {MAX_SHOWN}, as JSON to {MAX_PAGE}, as CSV to {MAX_FILE}."
-    for name, words in (("after", "Position that the `next` link of the page before has."), ("limit", sizes)):
-        described.append({"name": name, "in": "query", "required": False, "description": words, "schema": {"type": "string"}})
+    for name, words, example in (("after", *PARAMETERS["after"]), ("limit", sizes, "50")):
+        part = {"name": name, "in": "query", "required": False, "description": words, "schema": {"type": "string"}, "example": example}
+        described.append(part)
     described.append(
         {
             "name": CLOCK,

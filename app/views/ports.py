@@ -10,6 +10,7 @@ from app.format import thin
 from app.listing import Column, Listing, plain_listing
 from app.queries import ports as queries
 from app.render import render
+from app.views.described import described
 from app.views.grouped import grouped_listing, grouped_sentence
 from app.views.lists import ListPage, asked_of, parameters, why_empty
 
@@ -65,14 +66,16 @@ class PortsPage(ListPage):
     name="ports",
     summary="Ports",
     response_class=HTMLResponse,
-    openapi_extra=parameters(queries.FILTERS, queries.SORTS),
+    openapi_extra={"parameters": [*parameters(queries.FILTERS, queries.SORTS)["parameters"], *described("table")["parameters"]]},
 )
 def ports(request: Request, trace: ReadTrace) -> Response:
     """Ports in use by process, connections by remote host, and binds that failed."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
-    rows, has_more = queries.remotes(trace.db, asked)
+    rows, following = queries.remotes(trace.db, asked)
     path = trace.urls("ports", trace_key=trace.key)
-    table = grouped_listing(request, trace, asked, rows, name="ports", columns=REMOTE_COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS)
+    table = grouped_listing(
+        request, trace, asked, rows, following, name="ports", columns=REMOTE_COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+    )
     empty = None
     if not rows:
         empty = why_empty(
@@ -87,7 +90,7 @@ def ports(request: Request, trace: ReadTrace) -> Response:
     failed, more_failed = queries.bind_failures(trace.db, asked.where)
     page = PortsPage(
         title="Ports",
-        sentence=grouped_sentence(len(rows), has_more, ("remote host", "remote hosts"), asked, "most connections first"),
+        sentence=grouped_sentence(len(rows), table, ("remote host", "remote hosts"), asked, "most connections first"),
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="ports",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from app import format as fmt
 from app.deps import OpenTrace
 from app.errors import BadRequest
 from app.filters import parse_time
@@ -26,6 +27,12 @@ class RangePart:
     earlier_href: str
     later_href: str
     kept: Mapping[str, str]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Its two ends as cells of a table say them: without the word UTC, which stands above."""
+        first, last = (text.removesuffix(" UTC") for text in fmt.range_ends(self.from_ns, self.to_ns))
+        return first, last
 
 
 def asked_range(request: Request, whole: tuple[int, int]) -> tuple[int, int]:

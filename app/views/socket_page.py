@@ -253,7 +253,7 @@ def _figure(trace: OpenTrace, head: SocketHead, known: Known | None, shown: tupl
 def _chart_words(head: SocketHead, shown: tuple[int, int]) -> str:
     """What the chart shows, for those who do not see it."""
     return (
-        f"Timeline of socket {head.link} from {fmt.time(shown[0])} to {fmt.time(shown[1])}: its life, operations from posted to "
+        f"Timeline of socket {head.link} {fmt.time_span(*shown)}: its life, operations from posted to "
         "completed, errors, aborts and other moments, bytes sent and received so far. The tables below say the same."
     )
 

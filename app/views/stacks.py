@@ -78,8 +78,10 @@ class StackPage(Page):
 def stacks(request: Request, trace: ReadTrace) -> Response:
     """Memory that was allocated while the trace ran and is still held at its end, by the stack that allocated it."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
-    rows, has_more = queries.held_by_stack(trace.db, asked)
-    table = grouped_listing(request, trace, asked, rows, name="stacks", columns=HELD_COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS)
+    rows, following = queries.held_by_stack(trace.db, asked)
+    table = grouped_listing(
+        request, trace, asked, rows, following, name="stacks", columns=HELD_COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+    )
     empty = None
     if not rows:
         empty = why_empty(
@@ -92,7 +94,7 @@ def stacks(request: Request, trace: ReadTrace) -> Response:
         )
     page = ListPage(
         title="Stacks",
-        sentence=grouped_sentence(len(rows), has_more, ("stack that allocates", "stacks that allocate"), asked, "most memory held first"),
+        sentence=grouped_sentence(len(rows), table, ("stack that allocates", "stacks that allocate"), asked, "most memory held first"),
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="stacks",

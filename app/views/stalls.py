@@ -38,8 +38,10 @@ COLUMNS = (
 def stalls(request: Request, trace: ReadTrace) -> Response:
     """Sockets on which small sends are followed, again and again, by waits as long as delayed acknowledgements."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
-    rows, has_more = queries.stalls(trace.db, asked)
-    table = grouped_listing(request, trace, asked, rows, name="stalls", columns=COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS)
+    rows, following = queries.stalls(trace.db, asked)
+    table = grouped_listing(
+        request, trace, asked, rows, following, name="stalls", columns=COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+    )
     empty = None
     if not rows:
         otherwise = f"No socket of this trace waited like this {queries.LEAST} times or more."
@@ -51,7 +53,7 @@ def stalls(request: Request, trace: ReadTrace) -> Response:
     waits = " or ".join(f"{low} to {high} ms" for low, high in queries.DELAYS_MS)
     page = ListPage(
         title="Stalls",
-        sentence=grouped_sentence(len(rows), has_more, noun, asked, "most waits first"),
+        sentence=grouped_sentence(len(rows), table, noun, asked, "most waits first"),
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="stalls",

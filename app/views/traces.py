@@ -21,9 +21,10 @@ router = APIRouter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracesPage(Page):
-    """All traces, the one collected last first."""
+    """All traces, the one collected last first. `missing` are the keys of complete ones whose file is gone."""
 
     traces: tuple[catalog.EntryRow, ...]
+    missing: tuple[str, ...]
     upload: UploadPart | None
 
 
@@ -33,8 +34,11 @@ def traces(request: Request, db: Catalog) -> Response:
     folder: TraceFolder = request.app.state.folder
     rows = [living_entry(folder, row) for row in (catalog.entries(db) if db is not None else [])]
     sentence = f"{plural(len(rows), 'trace')} in this database, the one collected last first." if rows else "No trace was collected yet."
+    folder: TraceFolder = request.app.state.folder
+    missing = tuple(row.key for row in rows if row.state == "complete" and not folder.has_trace(row.key))
     part = upload_part(request, {row.key for row in rows})
-    return render(request, "traces.html", TracesPage(title="Traces", sentence=sentence, traces=tuple(rows), upload=part))
+    page = TracesPage(title="Traces", sentence=sentence, traces=tuple(rows), missing=missing, upload=part)
+    return render(request, "traces.html", page)
 
 
 @router.get("/healthz", name="healthz", summary="Whether the server answers", response_class=Response)

@@ -227,6 +227,16 @@ class Catalog:
             rows = connection.execute(select(trace_entry).order_by(trace_entry.c.collected_utc.desc(), trace_entry.c.key)).all()
         return [Entry(**row._mapping) for row in rows]
 
+    def limits(self) -> dict[str, tuple[str, ...]]:
+        """What the traces lack that is more than a note: `data_loss`, `damage`, by their keys; none for a whole one."""
+        p = catalog_problem.c
+        wanted = select(p.key, p.severity).where(p.severity.in_(("data_loss", "damage"))).distinct().order_by(p.key, p.severity.desc())
+        found: dict[str, tuple[str, ...]] = {}
+        with self.engine.connect() as connection:
+            for row in connection.execute(wanted):
+                found[row.key] = (*found.get(row.key, ()), row.severity)
+        return found
+
     def find(self, word: str) -> Entry:
         """The trace that a user means: by key, the beginning of a key, label or file name. Raises StoreError for none or several."""
         entries = self.entries()

@@ -12,7 +12,9 @@ __all__ = ["add", "run"]
 
 EXAMPLE = """example:
   sockscope list
-      prints a line for each trace: key, state, start, number of records and sockets, name"""
+      prints a line for each trace: key, state, start, number of records and sockets, name, and whether data was lost or is damaged"""
+
+_LIMITS = {"data_loss": "data lost", "damage": "damaged"}
 
 
 def add(verbs: Verbs) -> None:
@@ -28,11 +30,14 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     from collector.store.catalog import Catalog
 
     folder = folder_of(args, must_exist=True)
-    entries = []
+    entries, limits = [], {}
     if folder.has_catalog():
-        entries = Catalog.readable(folder).entries()
+        catalog = Catalog.readable(folder)
+        entries, limits = catalog.entries(), catalog.limits()
+    absent = {entry.key for entry in entries if entry.state == "complete" and not folder.has_trace(entry.key)}
     if args.json:
-        print(json.dumps([asdict(entry) for entry in entries], indent=2))
+        more = {entry.key: {"limits": limits.get(entry.key, ()), "has_file": folder.has_trace(entry.key)} for entry in entries}
+        print(json.dumps([asdict(entry) | more[entry.key] for entry in entries], indent=2))
         return 0
     if not entries:
         say(f"There are no traces in {folder.root}. Collect one: sockscope collect FILE.etl")
@@ -45,6 +50,8 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
         if state == "collecting" and entry.bytes_total:
             state = f"{100 * (entry.bytes_done or 0) // entry.bytes_total} % read"
         records, sockets = (f"{n:,}" if n is not None else "" for n in (entry.records, entry.sockets))
-        message = f" ({entry.message})" if entry.message else ""
-        say(f"{entry.key:<{width}}{state:<13}{start:<21}{records:>12}{sockets:>10}  {entry.label or entry.name}{message}")
+        marks = [_LIMITS[limit] for limit in limits.get(entry.key, ())]
+        marks += ["its file is missing: collect it again"] if entry.key in absent else []
+        said = "".join(f" ({text})" for text in (", ".join(marks), entry.message) if text)
+        say(f"{entry.key:<{width}}{state:<13}{start:<21}{records:>12}{sockets:>10}  {entry.label or entry.name}{said}")
     return 0
