@@ -41,7 +41,7 @@ ANSWERS = (
     Answer("Q09", "Who uses up the ports, and how fast?", "ports", ("creates", "connects"), ("binds", "closes")),
     Answer("Q10", "Is one buffer used by two operations at once?", "overlaps", ("transfers",)),
     Answer("Q11", "Was a buffer freed while an operation still used it?", "in-flight-frees", ("transfers", "heap"), ("stacks",)),
-    Answer("Q12", "Why is sending slow?", "operations?kind=send,sendto,sendmsg&sort=-latency_ns", ("transfers",), ("backlogs", "options")),
+    Answer("Q12", "Why is sending slow?", "sends", ("transfers",), ("backlogs", "options")),
     Answer("Q13", "Does the listener keep up?", "listeners", ("listens", "accepts"), ("connect_indications",)),
     Answer("Q14", "What is in this file?", "trust#inventory"),
     Answer(

@@ -4,6 +4,7 @@ __all__ = ["TERMS", "term"]
 
 TERMS = {
     "abort": "The connection was torn down at once instead of being closed in order; the other side sees a reset.",
+    "abort reason": "The number that the driver gives for an abort. Its name is marked: confirmed by a record elsewhere, or a reading.",
     "allocation": "A piece of heap memory, from its allocation (or reallocation) to its free.",
     "bytes": "Bytes that the operation moved: of failed operations none count.",
     "buffer": "The address of the memory that the program handed over: user memory when the driver logged it, else the kernel's own.",

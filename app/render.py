@@ -110,7 +110,7 @@ def render(
         "form": page_form,
         "link": canonical_link(request, page),
         "absolute_link": absolute_link(request, page),
-        "data_links": [] if hasattr(page, "listing") else data_links(request, page, tables),
+        "data_links": [] if hasattr(page, "listing") else data_links(request, page, [name for name, table in tables.items() if table.rows]),
     }
     response = HTMLResponse(request.app.state.templates.get_template(template).render(context), status_code, vary)
     page_form.keep(response)

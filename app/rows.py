@@ -20,7 +20,8 @@ def table_rows(
     """The rows of a listing.
 
     `cells` are macros by the kind of a column, of a value, the trace and the row, or the first of these; one that does not ask for the row
-    is asked once for each value of a column; the one called `noted` marks rows that carry notes. `links` names the attribute of a row that is its object's link.
+    is asked once for each value of a column; the one called `noted` marks rows with notes.
+    `links` names the attribute of a row that is its object's link.
     """
     shown = [head.column for head in listing.heads]
     columns = [(column.key, *_openings(column), _cell(cells.get(column.kind, cells["text"]), trace)) for column in shown]

@@ -27,6 +27,7 @@ SECTIONS = (
         "The trace",
         (
             Section("overview", "Overview", ""),
+            Section("answers", "Questions", "answers"),
             Section("trust", "Trust", "trust"),
             Section("processes", "Processes", "processes"),
             Section("events", "Events", "events"),
@@ -40,6 +41,7 @@ SECTIONS = (
             Section("operations", "Operations", "operations"),
             Section("errors", "Errors", "errors"),
             Section("aborts", "Aborts", "aborts"),
+            Section("sends", "Sends", "sends"),
             Section("stalls", "Stalls", "stalls"),
             Section("overlaps", "Overlaps", "overlaps"),
             Section("in-flight-frees", "Freed in flight", "in-flight-frees"),

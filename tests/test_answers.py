@@ -1,6 +1,8 @@
 """Each of the questions that people bring to a trace is answered by a page of the sample; one test a question, named by its code."""
 
+import re
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from app.answers import ANSWERS
 from collector.sample import write_sample
+from tests.build.database import BUILT_KEY, built_database
 from tests.build.imported import Imported, collect
 from tests.build.served import served
 
@@ -155,6 +158,12 @@ def test_q12_why_sending_is_slow(pages: Pages) -> None:
     assert latencies == sorted(latencies, reverse=True)
     assert slowest[0]["process"]["image"] == "skyrace.exe"
     assert 0.19 * S < latencies[0] < 0.25 * S
+    assert slowest[0]["sends"] >= slowest[0]["small_sends"] > 0
+    assert slowest[0]["mean_gap_ns"] > 0
+    assert slowest[0]["most_in_flight"] >= 1
+    single = pages.rows("operations?kind=send,sendto,sendmsg&sort=-latency_ns")
+    assert single[0]["socket"] == slowest[0]["socket"]
+    assert single[0]["latency_ns"] == latencies[0]
 
 
 def test_q13_whether_the_listener_keeps_up(pages: Pages) -> None:
@@ -249,3 +258,50 @@ def test_q25_leak_or_fragmentation(pages: Pages) -> None:
     held = pages.rows("allocations?process=ledger&state=live&sort=-size")
     assert all(row["end_ns"] is None for row in held)
     assert pages.findings("Q25") or pages.findings("Q02")
+
+
+def test_every_question_is_reached_from_the_navigation_and_its_findings_from_there(pages: Pages) -> None:
+    """The page of questions is one click from every page; it leads to each answer and to the findings of each."""
+    html = pages.client.get(f"/t/{pages.key}/polls").text
+    assert f'href="/t/{pages.key}/answers"' in html
+    questions = pages.client.get(f"/t/{pages.key}/answers").text
+    rows = {row["code"]: row for row in pages.rows("answers")}
+    assert set(rows) == {answer.code for answer in ANSWERS}
+    codes = {f"Q{number:02}" for number in range(1, 26)}
+    assert codes - set(rows) == {"Q07", "Q19", "Q20"}  # asked of the program, not of a trace; the page leads to the manual for them
+    for name in ("performance", "tour", "events"):
+        assert f'href="/help/{name}"' in questions
+        assert pages.client.get(f"/help/{name}").status_code == 200
+    for code, row in rows.items():
+        assert row["answer"] in ("in full", "in part"), code
+        assert f'href="{escape("/t/" + pages.key + "/" + row["link"])}"' in questions, code
+        assert pages.client.get(f"/t/{pages.key}/{row['link']}").status_code == 200, code
+        found = pages.findings(code)
+        assert row["findings"] >= len(found), code
+        if found:
+            assert row["worst"] in {finding["link"] for finding in found}, code
+
+
+def test_every_finding_is_a_sentence_with_numbers_and_leads_to_its_evidence(pages: Pages) -> None:
+    findings = pages.page("")["findings"]
+    ranks = [("high", "medium", "low").index(finding["severity"]) for finding in findings]
+    assert ranks == sorted(ranks)
+    assert len(findings) > 10
+    for finding in findings:
+        assert re.search(r"[0-9]", finding["title"] + finding["text"]), finding
+        assert finding["text"].rstrip().endswith("."), finding
+        assert finding["code"] is None or finding["code"] in {answer.code for answer in ANSWERS}, finding
+        assert finding["link"], finding
+        assert pages.client.get(f"/t/{pages.key}/{finding['link']}").status_code in (200, 307), finding
+
+
+def test_what_cannot_be_answered_says_what_to_record(tmp_path: Path) -> None:
+    folder = built_database(tmp_path, {})
+    with served(folder) as client:
+        page = Pages(client, BUILT_KEY).page("answers")
+        html = client.get(f"/t/{BUILT_KEY}/answers").text
+    rows = {row["code"]: row for row in page["listing"]["rows"]}
+    assert (rows["Q01"]["answer"], rows["Q03"]["answer"]) == ("no", "in full")
+    assert "records of aborts (ids 7, 8, 1032)" in rows["Q01"]["lacks"]
+    assert any("logman start" in line for command in page["commands"] for line in command["lines"])
+    assert "logman start" in html

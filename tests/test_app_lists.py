@@ -24,6 +24,7 @@ from app.queries import (
     polls,
     ports,
     processes,
+    sends,
     small_receives,
     sockets,
     stacks,
@@ -37,7 +38,7 @@ from tests.build.small_trace import CLIENT, KEY, small_folder
 LISTS: dict[str, ModuleType] = {
     "aborts": aborts, "allocations": allocations, "drops": drops, "errors": errors, "events": events, "in-flight-frees": frees,
     "listeners": listeners, "operations": operations, "overlaps": overlaps, "polls": polls, "ports": ports, "processes": processes,
-    "sockets": sockets, "stacks": stacks, "stalls": stalls, "too-small-receives": small_receives,
+    "sends": sends, "sockets": sockets, "stacks": stacks, "stalls": stalls, "too-small-receives": small_receives,
 }  # fmt: skip
 SOCKET = f"{CLIENT:#x}@10000000"
 
@@ -257,6 +258,15 @@ CASES = [
     ("stacks", "max_size=1 kB", "counting blocks of 1.00 kB or less", 1),
     ("stacks", "from=250 ms", "from +0.250", 1),
     ("stacks", "to=250 ms", "to +0.250", 1),
+    ("sends", "process=4242@0", "of process 4242@0", 1),
+    ("sends", f"endpoint={SOCKET}", f"on endpoint {SOCKET}", 1),
+    ("sends", "address=198.51.100.7", "with address 198.51.100.7", 1),
+    ("sends", "port=444", "with port 444", 0),
+    ("sends", "protocol=tcp", "speaking tcp", 1),
+    ("sends", "min_sends=2", "with 2 sends or more", 0),
+    ("sends", "min_latency=1 s", "whose slowest send took 1.00 s or longer", 1),
+    ("sends", "from=1.5 s", "from +1.500", 0),
+    ("sends", "to=1.5 s", "to +1.500", 1),
     ("stalls", "min_waits=3", "with 3 waits or more", 0),
     ("stalls", "min_lost=1 s", "that lost 1.00 s or more", 0),
     ("stalls", "min_wait=1 s", "whose mean wait is 1.00 s or more", 0),
@@ -377,7 +387,8 @@ ASK: dict[str, Callable[[Connection, Asked], object]] = {
     "aborts": aborts.aborts_page, "allocations": allocations.allocations_page, "drops": drops.drops_page, "errors": errors.errors,
     "events": events.events_page, "in-flight-frees": frees.frees_page, "listeners": listeners.listeners_page,
     "operations": operations.operations_page, "overlaps": overlaps.overlaps_page, "polls": polls.polls_page, "ports": ports.remotes,
-    "processes": processes.processes_page, "sockets": sockets.sockets_page, "stacks": stacks.held_by_stack, "stalls": stalls.stalls,
+    "processes": processes.processes_page, "sends": sends.sends,
+    "sockets": sockets.sockets_page, "stacks": stacks.held_by_stack, "stalls": stalls.stalls,
     "too-small-receives": small_receives.small_receives_page,
 }  # fmt: skip
 
@@ -398,7 +409,7 @@ def test_any_value_of_a_filter_is_used_or_refused(folder: TraceFolder, name: str
     assert used > len(keys)
 
 
-GROUPED = {"errors": 8, "ports": 5, "stacks": 5, "stalls": 1}
+GROUPED = {"errors": 8, "ports": 5, "sends": 5, "stacks": 5, "stalls": 1}
 """Lists of sums, and how many groups the sample has at least."""
 
 

@@ -8,7 +8,7 @@ from app.links import ProcessRef
 from app.queries.who import process_columns, process_ref, process_table, socket_columns, socket_ref, socket_table
 from collector.store.tables import TRACE
 
-__all__ = ["FindingRow", "findings"]
+__all__ = ["FindingRow", "findings", "findings_by_code"]
 
 _finding = TRACE.tables["finding"]
 _p = process_table()
@@ -31,6 +31,18 @@ class FindingRow:
     socket: str | None
     link: str | None
     code: str | None
+
+
+def findings_by_code(db: Connection) -> dict[str, tuple[int, str | None]]:
+    """How many findings belong to each question, and the link of the worst of them."""
+    found: dict[str, tuple[int, str | None]] = {}
+    rows = db.execute(
+        select(_finding.c.code, _finding.c.link).where(_finding.c.trace_id == 1, _finding.c.code.is_not(None)).order_by(_RANK, _finding.c.n)
+    )
+    for row in rows:
+        number, worst = found.get(row.code, (0, None))
+        found[row.code] = (number + 1, worst or row.link)
+    return found
 
 
 def findings(db: Connection, *, limit: int, process_n: int | None = None) -> tuple[list[FindingRow], int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from sqlalchemy import Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
 from app import format as fmt
 from app.links import BadLink, parse_process, parse_socket, process_link, socket_link
@@ -63,7 +63,7 @@ def _groups(db: Connection, text: str) -> Iterator[Group]:
         return
     if meant.may_be("error"):
         if statuses := _statuses(text):
-            yield _errors(db, statuses, _link("errors", status=text))
+            yield _errors(db, statuses, text)
         elif statuses := statuses_in_words(text):
             yield _errors(db, statuses, None)
     if number is not None and number <= 65_535 and meant.may_be("port"):
@@ -82,7 +82,7 @@ def _groups(db: Connection, text: str) -> Iterator[Group]:
     if number is None and len(text) >= 2:
         if meant.may_be("process"):
             named = or_(_process.c.image.icontains(text, autoescape=True), _process.c.command_line.icontains(text, autoescape=True))
-            yield _processes(db, "Processes by name", named, _link("processes", name=text))
+            yield _processes(db, "Processes by name", named, _link("processes", name=text), name=text)
         if meant.may_be("name"):
             yield _modules(db, text)
             yield _stacks(db, text)
@@ -143,7 +143,8 @@ def _statuses(text: str) -> tuple[int, ...]:
         return ()
 
 
-def _errors(db: Connection, statuses: tuple[int, ...], all_link: str | None) -> Group:
+def _errors(db: Connection, statuses: tuple[int, ...], text: str | None) -> Group:
+    """Failures and aborts with some statuses; `text` is a spelling of them all that lists can be filtered by."""
     rows = db.execute(
         select(_operation.c.status, func.count())
         .where(_operation.c.trace_id == 1, _operation.c.status.in_(statuses), _operation.c.outcome != OUTCOMES.index("completed"))
@@ -158,8 +159,8 @@ def _errors(db: Connection, statuses: tuple[int, ...], all_link: str | None) -> 
         select(func.count()).select_from(_abort).where(_abort.c.trace_id == 1, _abort.c.last_error.in_(statuses))
     ).scalar_one()
     if aborts:
-        hits.append(Hit("the last error before an abort", "aborts", fmt.plural(aborts, "abort")))
-    return Group("Errors", tuple(hits), all_link)
+        hits.append(Hit("the last error before an abort", _link("aborts", status=text) if text else "aborts", fmt.plural(aborts, "abort")))
+    return Group("Errors", tuple(hits), _link("errors", status=text) if text else None)
 
 
 def _port(db: Connection, port: int) -> Group:
@@ -190,12 +191,19 @@ def _internet(db: Connection, text: str) -> Iterator[Group]:
     )
 
 
-def _processes(db: Connection, title: str, condition: object, all_link: str) -> Group:
+def _processes(db: Connection, title: str, condition: object, all_link: str, *, name: str = "") -> Group:
+    """Processes that meet a condition in time order; with a name first those that are called so, then those that begin with it."""
     p = _process.c
+    rank = case(
+        (func.lower(p.image).in_([name.lower(), f"{name.lower()}.exe"]), 0),
+        (p.image.istartswith(name, autoescape=True), 1),
+        (p.image.icontains(name, autoescape=True), 2),
+        else_=3,
+    )
     rows = db.execute(
         select(p.pid, p.eprocess, p.start_ns, p.first_ns, p.image)
         .where(p.trace_id == 1, condition)  # type: ignore[arg-type] # a condition on the process table
-        .order_by(p.first_ns)
+        .order_by(*((rank,) if name else ()), p.first_ns)
         .limit(_MAX)
     )
     hits = []
@@ -237,13 +245,19 @@ def _memory(db: Connection, text: str) -> Iterator[Group]:
     yield Group("Address", (Hit(f"everything at {value:#x}", f"address/{value:#x}"),))
 
 
+def _is_inside(file: ColumnElement[str], text: str) -> ColumnElement[int]:
+    """0 for a path whose file is called so, with or without its ending, 1 for one that has the text anywhere."""
+    named = (file.iendswith(f"\\{text}{end}", autoescape=True) for end in ("", ".dll", ".exe"))
+    return case((or_(func.lower(file).in_([text.lower(), f"{text.lower()}.dll", f"{text.lower()}.exe"]), *named), 0), else_=1)
+
+
 def _modules(db: Connection, text: str) -> Group:
     m = _module.c
     rows = db.execute(
         select(m.file, func.count(m.process_n.distinct()), func.min(m.base))
         .where(m.trace_id == 1, m.file.icontains(text, autoescape=True))
         .group_by(m.file)
-        .order_by(m.file)
+        .order_by(_is_inside(m.file, text), m.file)
         .limit(_MAX)
     )
     return Group(

@@ -18,7 +18,7 @@ COLUMNS = (
     Column("socket", "Socket", "socket", keeps=True),
     Column("process", "Process", "process"),
     Column("remote", "Remote", "mono"),
-    Column("reason", "Reason", "abort_reason", term="abort"),
+    Column("reason", "Reason", "abort_reason", term="abort reason"),
     Column("initiator", "By", "initiator"),
     Column("during", "While"),
     Column("primary", "Cause", "flag", term="primary"),

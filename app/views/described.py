@@ -94,6 +94,7 @@ PARTS = {
     "stack": ("A call stack by its hash, or the first digits of it.", "aaaabbbbccccdddd"),
     "at": ("A moment: nanoseconds since the trace's time 0, or a number with a unit.", "1500000000"),
     "name": ("The name of a page of the documentation.", "recording"),
+    "digest": ("SHA-256 of the whole file that is sent, 64 hex digits.", "0" * 64),
     "upload": ("The id of an upload, as the answer to sending it has it.", "1"),
 }
 """The description and an example of each part of a path."""
@@ -122,7 +123,7 @@ class DescribedApi(FastAPI):
         for path, methods in api["paths"].items():
             for method, one in methods.items():
                 for part in one.get("parameters", ()):
-                    if part["in"] == "path":
+                    if part["in"] == "path" and part["name"] in PARTS:
                         part["description"], part["example"] = PARTS[part["name"]]
                     elif part["name"] in _MORE:
                         part.setdefault("example", _MORE[part["name"]])

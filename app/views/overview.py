@@ -5,44 +5,34 @@ from dataclasses import dataclass, field
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from app.answers import ANSWERS, Answer
 from app.charts.activity import activity_figure
 from app.charts.figure import Figure
-from app.deps import OpenTrace, ReadTrace
+from app.deps import ReadTrace
 from app.errors import NotFound
 from app.format import absolute, duration, iso_utc, plural
 from app.listing import Listing, plain_listing
 from app.notes import notes_part
 from app.page import Page
-from app.queries import coverage as coverage_queries
 from app.queries import findings as finding_queries
 from app.queries import overview as queries
 from app.queries import processes as process_queries
 from app.queries.activity import activity
 from app.queries.contents import Contents, contents
 from app.queries.trace import TraceRow, trace_row
-from app.recording import AREAS, Command
+from app.recording import Command
 from app.render import render
+from app.views.answers import Answerable, answerables, commands_for
 from app.views.described import described
 from app.views.processes import COLUMNS as PROCESS_COLUMNS
 from app.views.ranges import taints, whole_trace
 
-__all__ = ["Answerable", "OverviewPage", "router"]
+__all__ = ["OverviewPage", "router"]
 
 router = APIRouter()
 
 FINDINGS_SHOWN = 40
 PROCESSES_SHOWN = 10
 NOTES_SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Answerable:
-    """A question, and the records that are missing: without `missing` it cannot be answered, without `lacking` only in part."""
-
-    answer: Answer
-    missing: tuple[str, ...]
-    lacking: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +67,7 @@ def overview(request: Request, trace: ReadTrace) -> Response:
     counts = queries.counts(trace.db)
     findings, number = finding_queries.findings(trace.db, limit=FINDINGS_SHOWN)
     path = trace.urls("overview", trace_key=trace.key)
-    asked = _asked(trace)
+    asked = answerables(trace)
     unanswerable = tuple(one for one in asked if one.missing)
     page = OverviewPage(
         title=trace.head.name,
@@ -100,26 +90,10 @@ def overview(request: Request, trace: ReadTrace) -> Response:
         answerable=tuple(one for one in asked if not one.missing and not one.lacking),
         partly=tuple(one for one in asked if not one.missing and one.lacking),
         unanswerable=unanswerable,
-        commands=tuple(dict.fromkeys(AREAS[name].command for one in unanswerable for name in _missing_names(trace, one.answer))),
+        commands=commands_for(trace, asked),
         activity=activity_figure(activity(trace.db, *whole_trace(trace)), taints(trace)),
     )
     return render(request, "overview.html", page)
-
-
-def _asked(trace: OpenTrace) -> list[Answerable]:
-    covered = coverage_queries.coverage(trace.db)
-    return [
-        Answerable(
-            answer,
-            tuple(area.what for area in covered.missing(answer.needs)),
-            tuple(area.what for area in covered.missing(answer.helps)),
-        )
-        for answer in ANSWERS
-    ]
-
-
-def _missing_names(trace: OpenTrace, answer: Answer) -> tuple[str, ...]:
-    return tuple(area.name for area in coverage_queries.coverage(trace.db).missing(answer.needs))
 
 
 def _sentence(recorded: TraceRow, counts: queries.Counts) -> str:

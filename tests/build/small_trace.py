@@ -5,7 +5,7 @@ from pathlib import Path
 from collector.store.engine import TraceFolder
 from tests.build.database import built_database
 
-__all__ = ["CLIENT", "HOSTILE", "KEY", "SMALL", "small_folder"]
+__all__ = ["CLIENT", "HOSTILE", "KEY", "SMALL", "path_of", "small_folder"]
 
 KEY = "0123456789ab"
 HOSTILE = "<script>alert(1)</script>.exe"
@@ -214,3 +214,15 @@ SMALL: dict[str, list[dict[str, object]]] = {
 def small_folder(root: Path) -> TraceFolder:
     """A folder with the small trace."""
     return built_database(root, SMALL, key=KEY, name="small.etl")
+
+
+_OBJECTS = {
+    "process": "4242@0", "socket": "0xffff9a0c2a001010@10000000", "operation": "recv:0x1f0100@1500000000", "heap": "0x1e0000@0",
+    "address": "0x1f0100", "stack": "aaaabbbbccccdddd", "at": "0", "trace_key": KEY, "first_socket": "0xffff9a0c2a001010@10000000",
+    "first": "send:0x1f0000@1000000000", "second_socket": "0xffff9a0c2a001010@10000000", "second": "recv:0x1f0100@1500000000",
+}  # fmt: skip
+
+
+def path_of(route: str) -> str:
+    """The path of a page, such as `/t/{trace_key}/sockets/{socket}`, for things of the small trace. Raises KeyError for unknown parts."""
+    return route.replace("{heap}:{address}", "0x1e0000:0x1f0000@100000000").format(**_OBJECTS)

@@ -1,0 +1,109 @@
+"""What every page has around its content: a title, the way to it, one sentence, a preview for those who are sent its link; words that are
+explained where they stand.
+"""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.glossary import TERMS
+from app.sections import SECTIONS
+from tests.build.answers import as_json, text_of
+from tests.build.served import served
+from tests.build.small_trace import KEY, path_of, small_folder
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with served(small_folder(tmp_path_factory.mktemp("small"))) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def pages(client: TestClient) -> dict[str, str]:
+    """Every page of a trace as HTML, by its path."""
+    routes = [path for path, methods in client.get("/openapi.json").json()["paths"].items() if path.startswith("/t/") and "get" in methods]
+    found = {}
+    for path in map(path_of, routes):
+        answer = client.get(path)
+        assert answer.status_code == 200, (path, answer.text)
+        if answer.headers["content-type"].startswith("text/html"):
+            found[path] = answer.text
+    assert len(found) > 30
+    return found
+
+
+def test_every_page_has_a_title_the_way_to_it_and_one_sentence(pages: dict[str, str]) -> None:
+    for path, html in pages.items():
+        (heading,) = re.findall(r"<h1>(.*?)</h1>", html, re.DOTALL)
+        (sentence,) = re.findall(r'<p class="sentence">(.*?)</p>', html, re.DOTALL)
+        title = re.findall(r"<title>(.*?)</title>", html)
+        crumbs = re.findall(r'href="([^"]*)"', re.findall(r'aria-label="Where you are">(.*?)</nav>', html, re.DOTALL)[0])
+        assert text_of(heading).strip(), path
+        assert sentence.strip().endswith((".", ".)")), (path, sentence)
+        assert len(title) == 1, path
+        assert title[0].endswith(" – sockscope"), path
+        assert crumbs[0] == "/", path
+        assert f"/t/{KEY}" in crumbs or path == f"/t/{KEY}", path
+
+
+def test_every_page_previews_as_what_it_shows(pages: dict[str, str]) -> None:
+    for path, html in pages.items():
+        heading, sentence = (re.findall(rf"<{tag}>(.*?)</", html, re.DOTALL)[0] for tag in ("h1", 'p class="sentence"'))
+        meta = dict(re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)">', html))
+        assert unescape(meta["description"]) == unescape(meta["og:description"]) == unescape(sentence).strip(), path
+        assert unescape(meta["og:title"]).startswith(unescape(heading)), path
+        assert len(unescape(meta["og:title"])) < 150, path
+        assert meta["og:url"].startswith(f"http://127.0.0.1/t/{KEY}"), path
+        assert "data-share" in html, path
+
+
+def test_the_navigation_names_every_kind_of_list_and_lights_where_one_is(pages: dict[str, str]) -> None:
+    links = [f"/t/{KEY}/{section.link}".rstrip("/") for group in SECTIONS for section in group.sections]
+    for path, html in pages.items():
+        nav = re.findall(r'<nav class="sections".*?</nav>', html, re.DOTALL)[0]
+        assert re.findall(r'href="([^"]*)"', nav) == links, path
+        assert nav.count("aria-current") <= 1, path
+    for link in links:
+        assert f'href="{link}" aria-current="page"' in pages[link], link
+
+
+@pytest.mark.parametrize(
+    ("path", "word", "term"),
+    [
+        ("operations", "Posted", "posted"),
+        ("sockets/0xffff9a0c2a001010@10000000/recv:0x1f0100@1500000000", "Posted", "posted"),
+        ("sockets/0xffff9a0c2a001010@10000000/recv:0x1f0100@1500000000", "Completed", "completed"),
+        ("sockets/0xffff9a0c2a001010@10000000/recv:0x1f0100@1500000000", "Fast path", "fast path"),
+        ("aborts", "Reason", "abort reason"),
+        ("aborts", "In flight", "in flight"),
+        ("operations", "Header pid", "header process"),
+    ],
+)
+def test_a_word_is_explained_on_hover_as_in_the_glossary(client: TestClient, path: str, word: str, term: str) -> None:
+    html = client.get(f"/t/{KEY}/{path}").text
+    assert re.search(rf'title="{re.escape(TERMS[term])}"[^>]*>{word}<', unescape(html)), (path, word)
+
+
+def test_the_help_has_every_word_and_how_to_record(client: TestClient) -> None:
+    text = text_of(client.get("/help").text)
+    for word, meaning in TERMS.items():
+        assert word in text, word
+        assert meaning in text, word
+    recording = text_of(client.get("/help/recording").text)
+    for command in ("logman start", "netsh trace start", "wpr -start", "xperf -start"):
+        assert command in recording, command
+        assert command.split()[0] in recording
+
+
+def test_a_search_shows_the_best_first(client: TestClient) -> None:
+    """What is called so stands before what only has the text in it, and each group leads to the whole list."""
+    found = as_json(client, f"/search?q=WSAECONNRESET&trace={KEY}")["found"][0]["groups"]
+    assert found[0]["title"] == "Errors"
+    links = [hit["link"] for hit in found[0]["hits"]]
+    assert links == ["operations?status=0xc000020d", "aborts?status=WSAECONNRESET"]
+    assert [len(as_json(client, f"/t/{KEY}/{link}")["listing"]["rows"]) for link in links] == [1, 1]
+    assert found[0]["all_link"] == "errors?status=WSAECONNRESET"
