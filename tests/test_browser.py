@@ -121,6 +121,8 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
         "two moments": f"{trace}/heap/{process}/compare",
         "stack": f"{trace}/stacks/{stack}",
         "notes": f"{trace}/notes",
+        "questions": f"{trace}/answers",
+        "sends": f"{trace}/sends",
         "filtered": f"{trace}/operations?kind=send&from=09:30:01&sort=-bytes&clock=utc",
         "nothing found": f"{trace}/sockets?port=1",
     }
@@ -130,6 +132,19 @@ def open_page(page: Page, url: str) -> None:
     response = page.goto(url, wait_until="networkidle")
     assert response is not None
     assert response.status == 200, url
+
+
+def test_the_pages_that_are_looked_at_are_of_every_kind(sample: Imported, places: dict[str, str]) -> None:
+    """What holds for all of these holds for every page that there is."""
+    with served(sample.folder) as client:
+        routes = {
+            path: re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)))
+            for path, methods in client.get("/openapi.json").json()["paths"].items()
+            if "text/html" in methods.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        }
+    del routes["/uploads/{upload}"]  # only there while a file is sent; the tests of sending look at it
+    shown = [path.partition("?")[0] for path in places.values()]
+    assert {path for path, pattern in routes.items() if not any(pattern.fullmatch(one) for one in shown)} == set()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark"), (2560, "light")])

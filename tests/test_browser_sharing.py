@@ -126,6 +126,136 @@ def test_copy_link_gives_the_view_as_it_is_now(browser: Browser, sample: Importe
         other.context.close()
 
 
+def drag(page: Page, chart: str, first: float, last: float) -> None:
+    """Draw over a part of a chart, from left to right."""
+    page.locator(f"#{chart}").scroll_into_view_if_needed()
+    box = page.locator(f"#{chart} .nsewdrag").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * first, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * last, box["y"] + box["height"] / 2, steps=8)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"from=\d+"))
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+
+
+def axis_of(page: Page, chart: str) -> list[float]:
+    """The times that a chart shows, as it draws them."""
+    page.wait_for_function("id => document.getElementById(id)?._fullLayout?.xaxis", arg=chart)
+    return [float(value) for value in page.evaluate("id => document.getElementById(id).layout.xaxis.range", chart)]
+
+
+def test_a_zoomed_filtered_and_marked_view_is_copied_and_seen_elsewhere(browser: Browser, sample: Imported) -> None:
+    """Zoom, filter, select, copy the link, open it in a fresh browser: the same range, filter, rows and selection."""
+    with serving(sample.folder.root) as base:
+        page, watched = opened(browser, base, viewport={"width": 1280, "height": 900})
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=base)
+        page.goto(base + busy_socket(sample), wait_until="networkidle")
+        drag(page, "socket-timeline", 0.3, 0.5)
+        as_csv = page.locator("#forms a", has_text="operations as CSV").get_attribute("href")
+        assert as_csv is not None
+        assert re.search(r"from=\d+&to=\d+", as_csv), "what the page gives as data follows the range"
+        page.get_by_label("Kind").select_option("completion")
+        page.get_by_role("button", name="Filter").click()
+        page.wait_for_url(re.compile("kind=completion"))
+        page.locator("#operations tr[data-link]").nth(1).locator("td").last.click()
+        page.wait_for_url(re.compile("selected="))
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        copied = str(page.evaluate("navigator.clipboard.readText()"))
+
+        other, _ = opened(browser, base, viewport={"width": 1280, "height": 900})
+        other.goto(copied, wait_until="networkidle")
+
+        assert {"from", "to", "kind", "selected"} <= set(re.findall(r"[?&](\w+)=", copied))
+        assert axis_of(other, "socket-timeline") == pytest.approx(axis_of(page, "socket-timeline"))
+        expect(other.get_by_label("Kind")).to_have_value("completion")
+        for rows in ("#operations tbody tr", "#records tbody tr"):
+            shown = [one.locator(rows).evaluate_all("rows => rows.map(row => row.innerText)") for one in (page, other)]
+            assert shown[0] == shown[1]
+            assert shown[0]
+        marked = [one.locator("#operations tr[aria-selected=true]").get_attribute("data-link") for one in (page, other)]
+        assert marked[0] == marked[1]
+        assert watched.complaints == []
+        page.context.close()
+        other.context.close()
+
+
+def test_a_click_on_a_bar_marks_its_row(browser: Browser, sample: Imported) -> None:
+    ((quiet,),) = sample.rows("SELECT socket FROM v_aborts WHERE reason = 4 AND on_listener = 0 ORDER BY t_ns LIMIT 1")
+    with serving(sample.folder.root) as base:
+        page, watched = opened(browser, base, viewport={"width": 1280, "height": 900})
+        page.goto(f"{base}/t/{sample.report.key}/sockets/{quiet}", wait_until="networkidle")
+        page.locator("#socket-timeline").scroll_into_view_if_needed()
+        axis_of(page, "socket-timeline")
+        place = page.evaluate(
+            """() => {
+                const plot = document.getElementById("socket-timeline");
+                const bars = plot._fullData.filter(t => t.type === "bar" && t.orientation === "h" && t.meta?.selects);
+                let best = null;
+                for (const t of bars) for (let i = 0; i < t.x.length; i++)
+                    if (!best || t.x[i] > best.length) best = { t, i, length: t.x[i] };
+                const axis = (kind, ref) => plot._fullLayout[kind + "axis" + (ref ?? kind).slice(1)];
+                const x = axis("x", best.t.xaxis), y = axis("y", best.t.yaxis), box = plot.getBoundingClientRect();
+                return { left: box.left + x._offset + x.l2p(best.t.base[best.i] + best.length / 2),
+                         top: box.top + y._offset + y.l2p(best.t.y[best.i]), link: best.t.customdata[best.i][0] };
+            }"""
+        )
+        page.mouse.move(place["left"], place["top"])
+        page.mouse.click(place["left"], place["top"])
+        page.wait_for_url(re.compile("selected="))
+        expect(page.locator("#operations tr[aria-selected=true]")).to_have_count(1)
+        assert page.locator("#operations tr[aria-selected=true]").get_attribute("data-link") == place["link"]
+        assert watched.complaints == []
+        page.context.close()
+
+
+def test_both_ends_of_a_local_connection_share_their_time(browser: Browser, sample: Imported) -> None:
+    ((socket,),) = sample.rows("SELECT socket FROM v_sockets WHERE local = '127.0.0.1:9010' AND remote IS NOT NULL LIMIT 1")
+    with serving(sample.folder.root) as base:
+        page, watched = opened(browser, base, viewport={"width": 1280, "height": 900})
+        page.goto(f"{base}/t/{sample.report.key}/sockets/{socket}", wait_until="networkidle")
+        page.locator("#peer-timeline").scroll_into_view_if_needed()
+        whole = axis_of(page, "peer-timeline")
+        assert whole == axis_of(page, "socket-timeline")
+        drag(page, "socket-timeline", 0.2, 0.4)
+        closer = axis_of(page, "peer-timeline")
+        assert closer == axis_of(page, "socket-timeline")
+        assert closer != whole
+        assert watched.complaints == []
+        page.context.close()
+
+
+def test_a_window_of_the_heap_is_drawn_and_answered_for(browser: Browser, sample: Imported) -> None:
+    ((process,),) = sample.rows("SELECT process FROM v_allocations GROUP BY process ORDER BY count(*) DESC LIMIT 1")
+    with serving(sample.folder.root) as base:
+        page, watched = opened(browser, base, viewport={"width": 1280, "height": 900})
+        page.goto(f"{base}/t/{sample.report.key}/heap/{process}", wait_until="networkidle")
+        axis_of(page, "heap-timeline")
+        before = page.locator("#window-part").inner_text()
+        drag(page, "heap-timeline", 0.3, 0.5)
+        assert page.locator("#window-part").inner_text() != before
+        link = page.locator("#window-part").get_by_role("link", name="Allocations of this range").get_attribute("href")
+        assert link is not None
+        assert set(re.findall(r"(?:from|to)=\d+", page.url)) <= set(re.findall(r"(?:from|to)=\d+", link))
+        assert watched.complaints == []
+        page.context.close()
+
+
+def test_an_explanation_is_copied_as_text(browser: Browser, sample: Imported) -> None:
+    with serving(sample.folder.root) as base:
+        page, _ = opened(browser, base)
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=base)
+        page.goto(base + busy_socket(sample), wait_until="networkidle")
+        page.get_by_role("button", name="Copy as text").click()
+        page.wait_for_function("navigator.clipboard.readText().then(text => text.startsWith('This TCP socket'))")
+        copied = str(page.evaluate("navigator.clipboard.readText()"))
+        assert "[" not in copied
+        for claim in page.locator("#explanation .claim").all_inner_texts():
+            assert claim.replace("Possible, not certain.", "").strip() in copied
+        page.context.close()
+
+
 @pytest.mark.parametrize("with_script", [True, False])
 def test_a_note_is_written_found_and_deleted(browser: Browser, sample: Imported, with_script: bool) -> None:
     with serving(sample.folder.root) as base:

@@ -4,7 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Integer, Row, Subquery, and_, case, cast, column, func, literal, select, true, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Row,
+    Subquery,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    literal_column,
+    select,
+    true,
+    union_all,
+)
 
 from app import format as fmt
 from app.filters import Filter, parse_count, parse_duration
@@ -84,8 +99,8 @@ class ClassRow:
     bytes: int
 
 
-_SLOWEST: ColumnElement[Any] = column("latency_ns")
-_NUMBER: ColumnElement[Any] = column("sends")
+_SLOWEST: ColumnElement[Any] = literal_column("sums.latency_ns")
+_NUMBER: ColumnElement[Any] = literal_column("sums.sends")
 _OF_SOCKET = ("process", "endpoint", "address", "port", "protocol")
 _OF_GROUP = ("min_sends", "min_latency")
 

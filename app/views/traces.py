@@ -34,7 +34,6 @@ def traces(request: Request, db: Catalog) -> Response:
     folder: TraceFolder = request.app.state.folder
     rows = [living_entry(folder, row) for row in (catalog.entries(db) if db is not None else [])]
     sentence = f"{plural(len(rows), 'trace')} in this database, the one collected last first." if rows else "No trace was collected yet."
-    folder: TraceFolder = request.app.state.folder
     missing = tuple(row.key for row in rows if row.state == "complete" and not folder.has_trace(row.key))
     part = upload_part(request, {row.key for row in rows})
     page = TracesPage(title="Traces", sentence=sentence, traces=tuple(rows), missing=missing, upload=part)
