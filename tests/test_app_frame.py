@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from app.glossary import TERMS
 from app.sections import SECTIONS
 from tests.build.answers import as_json, text_of
+from tests.build.imported import Imported
 from tests.build.served import served
 from tests.build.small_trace import KEY, path_of, small_folder
 
@@ -48,6 +49,49 @@ def test_every_page_has_a_title_the_way_to_it_and_one_sentence(pages: dict[str, 
         assert title[0].endswith(" – sockscope"), path
         assert crumbs[0] == "/", path
         assert f"/t/{KEY}" in crumbs or path == f"/t/{KEY}", path
+
+
+def test_every_page_has_the_search_box_and_the_clock(pages: dict[str, str]) -> None:
+    for path, html in pages.items():
+        assert re.search(r'<form class="search" role="search" action="/search" method="get">', html), path
+        assert f'<input type="hidden" name="trace" value="{KEY}">' in html, path
+        assert '<input id="search" type="search" name="q"' in html, path
+        assert 'data-clock="utc"' in html, path
+
+
+def test_the_overview_says_what_was_recorded_where_when_and_how_long(pages: dict[str, str]) -> None:
+    text = text_of(pages[f"/t/{KEY}"])
+    for fact in (
+        f"Trace {KEY}",
+        "Recorded 2025-03-04 10:00:00 UTC",
+        "Length 1.00 min",
+        "Machine 64-bit, Windows 10.0.19045, 4 processors",
+        "Clock performance counter (QPC)",
+        "Trust 2 problems",
+        "Data was lost in this range",
+    ):
+        assert fact in text, fact
+
+
+def test_each_claim_about_a_socket_leads_to_its_evidence(sample: Imported) -> None:
+    """The links in brackets behind the sentences that explain a socket, of sockets that ended in each way."""
+    chosen = sample.rows("SELECT min(socket) FROM v_sockets GROUP BY end, listener, protocol, errors > 0")
+    chosen += sample.rows("SELECT min(socket) FROM v_aborts WHERE on_listener = 0 GROUP BY reason")
+    followed = set()
+    with served(sample.folder) as client:
+        for (socket,) in chosen:
+            page = client.get(f"/t/{sample.report.key}/sockets/{socket}", headers={"Accept": "text/html"}).text
+            story = re.findall(r'<p class="explain".*?</p>', page, re.DOTALL)[0]
+            links = re.findall(r'href="([^"]*)"', story)
+            assert len(links) >= 2, socket
+            assert all(f"/t/{sample.report.key}/" in link for link in links)
+            for link in links:
+                kind = re.sub(r"0x[0-9a-f]+|[0-9]+", "#", link)
+                if kind not in followed:
+                    followed.add(kind)
+                    assert client.get(unescape(link)).status_code == 200, link
+    assert any("/around/#" in kind for kind in followed)
+    assert len(followed) > 6
 
 
 def test_every_page_previews_as_what_it_shows(pages: dict[str, str]) -> None:

@@ -16,6 +16,8 @@ from tests.build.small_trace import KEY, SMALL
 
 PAGE_BYTES = 300_000
 CHART_BYTES = 500_000
+WHOLE_BYTES = 2_000_000
+"""Of a page with all its charts."""
 PER_KIND = 2
 """Pages of one kind that are weighed; the busiest sockets come on top."""
 
@@ -27,13 +29,14 @@ def kind_of(path: str) -> str:
     return _NAMES.sub("#", path)
 
 
-def weigh(client: TestClient, trace: Imported) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes of pages and of chart calls by path, beginning at the overview and at the sockets with the most operations."""
+def weigh(client: TestClient, trace: Imported) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """Bytes of pages, of chart calls, and of pages with all their charts, beginning at the overview and at the busiest sockets."""
     home = f"/t/{trace.report.key}"
     busy = trace.rows("SELECT socket FROM v_operations WHERE socket NOT NULL GROUP BY socket ORDER BY count(*) DESC LIMIT 3")
     paths = [home, *(f"{home}/sockets/{socket}" for (socket,) in busy)]
     pages: dict[str, int] = {}
     charts: dict[str, int] = {}
+    whole: dict[str, int] = {}
     met: Counter[str] = Counter()
     for path in paths:  # grows as pages are read
         if path in pages:
@@ -43,20 +46,23 @@ def weigh(client: TestClient, trace: Imported) -> tuple[dict[str, int], dict[str
         pages[path] = len(answer.content)
         for url in re.findall(r'data-url="([^"]+)"', answer.text):
             charts[url] = len(client.get(unescape(url)).content)
+        whole[path] = pages[path] + sum(charts[url] for url in re.findall(r'data-url="([^"]+)"', answer.text))
         for href in map(unescape, re.findall(r'href="([^"#?]+)"', answer.text)):
             if href.startswith(home + "/") and href not in paths and met[kind_of(href)] < PER_KIND:
                 met[kind_of(href)] += 1
                 paths.append(href)
-    return pages, charts
+    return pages, charts, whole
 
 
 def check(trace: Imported) -> None:
     with served(trace.folder) as client:
-        pages, charts = weigh(client, trace)
+        pages, charts, whole = weigh(client, trace)
     assert len({kind_of(path) for path in pages}) > 25
     assert {path: size for path, size in pages.items() if size >= PAGE_BYTES} == {}
     assert len(charts) > 5
     assert {url: size for url, size in charts.items() if size >= CHART_BYTES} == {}
+    assert {path: size for path, size in whole.items() if size >= WHOLE_BYTES} == {}
+    assert max(whole.values()) > max(pages.values()), "charts are counted"
 
 
 def test_pages_and_charts_of_the_sample_are_light(sample: Imported) -> None:
