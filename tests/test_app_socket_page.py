@@ -145,6 +145,22 @@ def test_q10_and_q11_overlaps_and_frees_are_counted_and_drawn(import_trace: Impo
     assert len(hatched["x"]) == 2
 
 
+def test_what_arrived_what_was_set_and_what_waits_are_moments_of_the_timeline(import_trace: ImportTrace) -> None:
+    """Indications, options and the send backlog stand on the timeline at their time, with what they say."""
+    trace = connection(
+        afd.option(at_us=1_500, option=7, value=65536),
+        afd.data_indication(at_us=1_900, length_bytes=4000),
+        afd.send_backlog(at_us=2_600, backlog_bytes=131_072),
+        afd.disconnect(at_us=8_000),
+        afd.closed(at_us=9_000),
+    )
+    client, path = client_of(import_trace, trace)
+    figure = figure_in(client.get(f"{path}/sockets/{LINK}").text, "socket-timeline")
+    said = {point[0]: point[1] for one in figure["data"] for point in one.get("customdata") or [] if len(point) == 2}
+    for ns, words in ((1_500_000, "SO_SNDBUF"), (1_900_000, "4.00 kB"), (2_600_000, "send backlog 131 kB"), (8_000_000, "disconnect")):
+        assert words in said.get(str(ns), ""), (ns, said)
+
+
 def test_a_hostile_name_is_text_in_the_page_and_in_the_figure(import_trace: ImportTrace) -> None:
     name = "<img src=x onerror=alert(1)>.exe"
     trace = Trace().cpu(0, system.process_start(at_us=1, image=name), afd.opened(at_us=10), afd.sent(at_us=1_000))
