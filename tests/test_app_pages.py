@@ -411,6 +411,8 @@ def test_every_matching_rule_and_odd_heap_record_has_a_label() -> None:
     known = {*MATCHES} - {"none"} | {"double_free", "free_wrong_heap", "free_never_allocated", "free_after_destroy", "free_unknown"}
     assert known <= {*LABELS}
     assert label("double_frees") == "double frees"
+
+
 def test_a_search_has_what_is_called_so_before_what_has_the_text_in_it(tmp_path: Path) -> None:
     names = ["myapp.exe", "app-helper.exe", "wrapper.exe", "App.exe", *(f"app{number}.exe" for number in range(9))]
     modules = ["C:\\a\\apphelp.dll", "C:\\b\\app.dll", "C:\\app\\other.dll"]

@@ -99,8 +99,8 @@ class ClassRow:
     bytes: int
 
 
-_SLOWEST: ColumnElement[Any] = literal_column("sums.latency_ns")
-_NUMBER: ColumnElement[Any] = literal_column("sums.sends")
+_slowest: ColumnElement[Any] = literal_column("sums.latency_ns")
+_number: ColumnElement[Any] = literal_column("sums.sends")
 _OF_SOCKET = ("process", "endpoint", "address", "port", "protocol")
 _OF_GROUP = ("min_sends", "min_latency")
 
@@ -108,11 +108,11 @@ FILTERS = (
     process_filter(_s.c.process_n),
     socket_filter(_s.c.n),
     *own_connection_filters(_s),
-    Filter("min_sends", parse_count, lambda v: v <= _NUMBER, "with {} sends or more", "Sends from"),
+    Filter("min_sends", parse_count, lambda v: _number >= v, "with {} sends or more", "Sends from"),
     Filter(
         "min_latency",
         parse_duration,
-        lambda v: v <= _SLOWEST,
+        lambda v: _slowest >= v,
         "whose slowest send took {} or longer",
         "Slowest from",
         show=fmt.duration,
@@ -141,7 +141,7 @@ def _sent(asked: Asked) -> Subquery:
     busy = (
         select(_s.c.n)
         .where(_s.c.trace_id == 1, _s.c.sends > 0, *_of(asked, _OF_SOCKET))
-        .order_by(_s.c.sends.desc(), _s.c.n)
+        .order_by(_s.c.sends.desc(), _s.c.n.desc())  # as the index has it
         .limit(MOST_SOCKETS)
     )
     return (
