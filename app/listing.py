@@ -10,7 +10,7 @@ from app.format import plural
 from app.paging import COUNT_CEILING, Order, Position, Sort
 from app.urls import with_query
 
-__all__ = ["Chip", "Column", "Head", "Input", "Listing", "Noted", "listing", "plain_listing"]
+__all__ = ["Chip", "Column", "Head", "Input", "Listing", "Marks", "Noted", "listing", "plain_listing"]
 
 NUMBERS = frozenset({"bytes", "count", "duration"})
 _STANDS_OUT = 10  # times the median of its column
@@ -64,9 +64,16 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class Marks:
+    """The rows of a table, by their place, on which people wrote notes; `trouble` says why that is not known."""
+
+    rows: Mapping[int, Noted] = field(default_factory=dict)
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a table. `total` is None when nobody counted; with `total_is_more` it is where counting stopped. `noted` are the rows,
-    by their place, on which people wrote notes."""
+    """One page of a table. `total` is None when nobody counted; with `total_is_more` it is where counting stopped."""
 
     name: str
     heads: tuple[Head, ...]
@@ -84,7 +91,7 @@ class Listing:
     json_href: str = ""
     csv_href: str = ""
     standouts: frozenset[tuple[int, str]] = frozenset()
-    noted: Mapping[int, Noted] = field(default_factory=dict)
+    marks: Marks = field(default_factory=Marks)
     is_in_own_order: bool = True
 
     @property
@@ -109,7 +116,7 @@ def listing(
     after: Position | None,
     total: int | None,
     kept: Mapping[str, str] | None = None,
-    noted: Mapping[int, Noted] | None = None,
+    marks: Marks | None = None,
 ) -> Listing:
     """A filtered, sorted and paged table at `path`; `kept` is what links to its other pages keep besides filters and order."""
     query = where.query()
@@ -148,7 +155,7 @@ def listing(
         json_href=with_query(path, whole | {"format": "json"}),
         csv_href=with_query(path, sorted_query | {"format": "csv"}),
         standouts=_standouts(columns, rows),
-        noted=noted or {},
+        marks=marks or Marks(),
         is_in_own_order=str(order) == default,
     )
 

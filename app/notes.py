@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from app.deps import OpenTrace
 from app.filters import parse_time
-from app.listing import Noted
+from app.listing import Marks, Noted
 from app.page import NotesPart
 from app.queries import notes as queries
 from collector.errors import StoreError
@@ -85,22 +85,22 @@ def notes_part(request: Request, trace: OpenTrace, about: str, *, all_below: boo
         return NotesPart(about, (), trouble=f"The notes cannot be read now: {error}")
 
 
-def noted_rows(request: Request, trace: OpenTrace, rows: Sequence[Any]) -> dict[int, Noted]:  # Any: each list has a row type of its own
-    """The rows, by their place, whose objects have notes. A list does not depend on the catalog: without it, no row is marked."""
+def noted_rows(request: Request, trace: OpenTrace, rows: Sequence[Any]) -> Marks:  # Any: each list has a row type of its own
+    """The rows whose objects have notes. A list does not depend on the catalog: without it, no row is marked."""
     folder: TraceFolder = request.app.state.folder
     if not rows or not folder.has_catalog():
-        return {}
+        return Marks()
     try:
         with folder.catalog().connect() as db:
             number = queries.noted_objects(db, trace.key)
-    except StoreError:
-        return {}
+    except StoreError as error:
+        return Marks(trouble=f"Which rows carry notes is not known: the notes cannot be read now. {error}")
     found = {}
     for place, row in enumerate(rows) if number else ():
         about = next((one for one in _objects_of(row) if one in number), None)
         if about is not None:
             found[place] = Noted(about, number[about])
-    return found
+    return Marks(found)
 
 
 def _objects_of(row: Any) -> Iterator[str]:  # Any: as above

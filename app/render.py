@@ -158,7 +158,7 @@ def as_json(value: object) -> Any:  # Any: JSON
             "total": value.total,
             "total_is_more": value.total_is_more,
             "next": value.next_href,
-            "noted": [{"row": place, "object": one.object, "notes": one.notes} for place, one in sorted(value.noted.items())],
+            "noted": [{"row": place, "object": one.object, "notes": one.notes} for place, one in sorted(value.marks.rows.items())],
         }
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         shown = (one for one in dataclasses.fields(value) if one.metadata.get("json", True))

@@ -25,7 +25,7 @@ def table_rows(
     """
     shown = [head.column for head in listing.heads]
     columns = [(column.key, *_openings(column), _cell(cells.get(column.kind, cells["text"]), trace)) for column in shown]
-    standouts = listing.standouts
+    standouts, marked = listing.standouts, listing.marks.rows
     made: list[str] = []
     for place, row in enumerate(listing.rows):
         if links:
@@ -34,7 +34,7 @@ def table_rows(
             made.append(f'<tr data-link="{escape(link)}"{selects}>')
         else:
             made.append("<tr>")
-        noted = cells["noted"](listing.noted[place], trace) if place in listing.noted else ""
+        noted = cells["noted"](marked[place], trace) if place in marked else ""
         for key, opening, opening_of_standout, cell in columns:
             made += (opening_of_standout if standouts and (place, key) in standouts else opening, cell(getattr(row, key), row), noted)
             made.append("</td>")

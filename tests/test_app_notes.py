@@ -107,6 +107,7 @@ def test_a_list_comes_without_marks_while_notes_cannot_be_read(client: TestClien
         answer = client.get(f"/t/{KEY}/sockets")
     assert answer.status_code == 200
     assert 'class="noted"' not in answer.text
+    assert "Which rows carry notes is not known" in answer.text
 
 
 def test_a_note_on_one_socket_is_not_on_another_page(client: TestClient) -> None:

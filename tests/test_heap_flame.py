@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import plotly.graph_objects as go
 
 from app.charts.icicle import icicle_figure
-from app.format import time
+from app.format import time_span
 from app.queries.heap_flame import MAX_DEPTH, MAX_NODES, OTHERS, CallNode, tree_of
 from tests.build import Trace, heap, system
 from tests.build.answers import as_json, figure_in
@@ -102,7 +102,7 @@ def test_q02_the_page_shows_the_calls_of_a_window_without_the_allocators_frames(
     ]
     assert figure["data"][0]["values"] == [2, 2, 1, 1]
     assert refused.status_code == 400
-    assert f"Nothing that was allocated from {time(10)} to {time(20)} is still held then." in empty.text
+    assert f"Nothing that was allocated {time_span(10, 20)} is still held then." in empty.text
 
 
 def test_very_deep_stacks_are_cut_and_say_so(import_trace: ImportTrace) -> None:

@@ -42,7 +42,7 @@ def grouped_listing(
         after=asked.after,
         total=len(rows) if following is None and asked.after is None else None,
         kept=kept_parts(request),
-        noted=noted_rows(request, trace, rows),
+        marks=noted_rows(request, trace, rows),
     )
 
 

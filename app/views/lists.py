@@ -119,7 +119,7 @@ def list_page(
         after=asked.after,
         total=total,
         kept=kept_parts(request),
-        noted=noted_rows(request, trace, rows),
+        marks=noted_rows(request, trace, rows),
     )
     narrowed = asked.where.in_words()
     sentence = _sentence(total, len(rows), noun, narrowed, order_words(columns, asked))
