@@ -36,13 +36,13 @@ USER_COLUMNS = (
     Column("conflict", "Conflict", "conflict"),
 )
 GENERATION_COLUMNS = (
-    Column("generation", "Generation", "generation", keeps=True),
+    Column("generation", "Generation", "generation", keeps=True, term="generation"),
     Column("size", "Size", "bytes", keeps=True),
     Column("heap", "Heap", "hex_address"),
     Column("start_ns", "Allocated", "before"),
     Column("end_ns", "Ended", "ended"),
     Column("end_reason", "How", "optional_words"),
-    Column("origin", "Origin", "words"),
+    Column("origin", "Origin", "words", term="origin"),
     Column("owner_stack", "Stack", "stack"),
 )
 RESIZE_COLUMNS = (

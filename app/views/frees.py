@@ -21,7 +21,7 @@ router = APIRouter()
 COLUMNS = (
     Column("t_ns", "Time", "time", keeps=True),
     Column("kind", "What", "io_kind", keeps=True),
-    Column("certainty", "Certainty", "certainty"),
+    Column("certainty", "Certainty", "certainty", term="certainty"),
     Column("process", "Process", "process"),
     Column("socket", "Socket", "socket"),
     Column("operation", "Operation", "row_operation"),

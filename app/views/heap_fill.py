@@ -18,19 +18,19 @@ HEAPS_SHOWN = 8
 
 POINT_COLUMNS = (
     Column("t_ns", "Time", "time", keeps=True),
-    Column("committed", "Committed", "bytes", keeps=True),
-    Column("held_bytes", "Held", "bytes"),
+    Column("committed", "Committed", "bytes", keeps=True, term="committed"),
+    Column("held_bytes", "Held", "bytes", term="held"),
     Column("held_blocks", "Blocks held", "count"),
     Column("filled_percent", "Filled, %", "number"),
-    Column("free_space", "Free space", "bytes"),
+    Column("free_space", "Free space", "bytes", term="free space"),
 )
 HEAP_COLUMNS = (
     Column("handle", "Heap", "one_heap", keeps=True),
     Column("verdict", "What grew", "text", keeps=True),
-    Column("more_committed", "Committed", "more_bytes"),
-    Column("more_held", "Held", "more_bytes"),
-    Column("committed", "Committed at the end", "bytes"),
-    Column("held_bytes", "Held at the end", "bytes"),
+    Column("more_committed", "Committed", "more_bytes", term="committed"),
+    Column("more_held", "Held", "more_bytes", term="held"),
+    Column("committed", "Committed at the end", "bytes", term="committed"),
+    Column("held_bytes", "Held at the end", "bytes", term="held"),
     Column("filled_percent", "Filled, %", "number"),
 )
 

@@ -22,15 +22,15 @@ COLUMNS = (
     Column("process", "Process", "process"),
     Column("first_ns", "First seen", "time", term="first seen"),
     Column("closed_ns", "Closed", "ended"),
-    Column("backlog_asked", "Backlog asked", "count"),
-    Column("backlog_peak", "Backlog reached", "count"),
+    Column("backlog_asked", "Backlog asked", "count", term="backlog"),
+    Column("backlog_peak", "Backlog reached", "count", term="backlog"),
     Column("indications", "Arrived", "count", term="indication"),
     Column("accepted", "Accepted", "count"),
     Column("failed", "Failed", "errors"),
     Column("accepted_unused", "Never used", "count"),
     Column("longest_wait_ns", "Longest wait", "duration"),
     Column("mean_wait_ns", "Mean wait", "duration"),
-    Column("pauses", "Pauses", "count"),
+    Column("pauses", "Pauses", "count", term="pause"),
 )
 
 

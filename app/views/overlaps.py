@@ -23,13 +23,13 @@ COLUMNS = (
     Column("process", "Process", "process"),
     Column("lo", "Shared from", "address"),
     Column("shared_bytes", "Shared", "bytes"),
-    Column("range", "Ranges"),
-    Column("certainty", "Certainty", "certainty"),
+    Column("range", "Ranges", term="ranges"),
+    Column("certainty", "Certainty", "certainty", term="certainty"),
     Column("first", "First", "first_operation"),
     Column("first_posted_ns", "Posted", "before"),
     Column("first_end_ns", "Over", "ended"),
     Column("second", "Second", "second_operation"),
-    Column("scope", "Scope", "words"),
+    Column("scope", "Scope", "words", term="scope"),
 )
 
 

@@ -19,7 +19,7 @@ COLUMNS = (
     Column("took_ns", "Took", "latency"),
     Column("tid", "Thread", "number"),
     Column("handles", "Sockets", "count"),
-    Column("timeout_raw", "Timeout as recorded", "number"),
+    Column("timeout_raw", "Timeout as recorded", "number", term="timeout"),
     Column("error", "Answer", "status", term="status"),
 )
 

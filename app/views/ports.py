@@ -37,7 +37,7 @@ USE_COLUMNS = (
     Column("per_second", "Per second", "rate"),
     Column("open_at_end", "Not closed", "count"),
     Column("ports", "Local ports", "count"),
-    Column("peak_dynamic", "Dynamic at once", "count"),
+    Column("peak_dynamic", "Dynamic at once", "count", term="dynamic ports"),
     Column("peak_ns", "At", "ended"),
     Column("bind_failures", "Failed binds", "errors"),
 )

@@ -29,7 +29,7 @@ NEAR_SHOWN = 4
 
 HELD_COLUMNS = (
     Column("callers", "Innermost callers", "callers", keeps=True, term="stack"),
-    Column("held_bytes", "Held", "bytes", keeps=True),
+    Column("held_bytes", "Held", "bytes", keeps=True, term="held"),
     Column("held_count", "Blocks held", "count"),
     Column("process", "Process", "process"),
     Column("allocations", "Allocations", "count"),
