@@ -83,7 +83,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.etlwriter.": ("collector.schema", "collector.raw", "collector.events."),
     "collector.sample.": ("collector.etlwriter.", "collector.events.", "collector.schema", "collector.raw"),
     "collector.joining": ("collector.source", "collector.raw", "collector.readers.", "collector.etlwriter."),
-    "collector.record.": ("collector.events.", "collector.schema", "collector.joining"),
+    "collector.record.": ("collector.events.", "collector.schema", "collector.raw", "collector.etlwriter.", "collector.joining"),
     "collector.stages": ("collector.",),
     "collector.pipeline": ("collector.",),
     "collector.follow": ("collector.",),

@@ -111,14 +111,17 @@ class EtlWriter:
             if buffer is not None and not buffer.is_empty:
                 self._write_buffer(buffer.records(), cpu=number, sequence=buffer.sequence, last_ticks=buffer.last_ticks, flags=buffer.flags)
 
-    def add_buffer(self, records: bytes, *, cpu: int, first_ticks: int, last_ticks: int, flags: int = 0) -> None:
+    def add_buffer(self, records: bytes, *, cpu: int, first_ticks: int, last_ticks: int, flags: int = 0, is_late: bool = False) -> None:
         """Write a whole buffer of one processor; `records` is all that stands behind its header, at most its size; `flags` of BufferFlag.
+
+        With `is_late` it may hold records from before those that its processor had in the file already.
 
         Raises: ValueError when time goes back on that processor.
         """
         self.flush(cpu)
-        self._check_time(first_ticks, cpu)
-        self._last_ticks[cpu] = last_ticks
+        if not is_late:
+            self._check_time(first_ticks, cpu)
+        self._last_ticks[cpu] = max(last_ticks, self._last_ticks.get(cpu, last_ticks))
         flags |= self._pending_flags.pop(cpu, 0)
         self._write_buffer(records, cpu=cpu, sequence=self._take_sequence(), last_ticks=last_ticks, flags=flags)
 

@@ -124,6 +124,10 @@ class Played:
         """What a session writes whose file's name ends so."""
         self._library.play_file(suffix.encode(), str(path).encode())
 
+    def records(self, path: Path, header: bytes) -> None:
+        """What ProcessTrace delivers, as `tests.record.delivered` writes it, and the TRACE_LOGFILE_HEADER of OpenTraceW."""
+        self._library.play_records(str(path).encode(), header)
+
     def console(self, event: int) -> int:
         """What the console handler answers to an event; -1 where there is none."""
         return int(self._library.play_console(event))
