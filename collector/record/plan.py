@@ -63,6 +63,8 @@ class Plan:
     )
     size_limit_mb: int = 0
     is_circular: bool = False
+    is_live: bool = False
+    """Read in real time, without files of the sessions' own."""
     duration_s: float | None = None
 
     @property
@@ -77,7 +79,8 @@ class Plan:
         is_whole = self.is_circular and kind is Kind.KERNEL
         return SessionPlan(
             name=self.session_name(kind),
-            file=str(self.file(kind)),
+            file=None if self.is_live else str(self.file(kind)),
+            is_real_time=self.is_live,
             buffers=self.buffers[kind],
             size_limit_mb=0 if is_whole else self.size_limit_mb,
             is_circular=self.is_circular and not is_whole,

@@ -73,7 +73,7 @@ class Recorder:
 
     def _say_size(self, kind: Kind, session: Session) -> None:
         asked = self.plan.buffers[kind]
-        self._say(f"{session.plan.name}: {asked.words} → {session.plan.file}")
+        self._say(f"{session.plan.name}: {asked.words} → {session.plan.file or 'read in real time'}")
         if asked.advice:
             self._say(asked.advice)
         made = session.query()

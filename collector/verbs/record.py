@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collector.errors import RecordError
@@ -21,6 +23,7 @@ from collector.verbs.recording_arguments import (
     ready,
     tell,
 )
+from collector.verbs.recording_live import record_live, wrong_with_live
 from collector.verbs.send import add_target, send_files, target_of
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ EXAMPLE = r"""example:
       records the sockets of all programs for a minute, into hang.etl, and collects it
   sockscope record --name leak --pid 1234 --output D:\traces
       records sockets, and the heap of process 1234 with call stacks, until Ctrl+C or, from another prompt, sockscope record --stop leak
+  sockscope record --live --duration 10min
+      shows the sockets while they are recorded
   sockscope record --name hang --duration 60s --to https://traces.example:8350/ --token SECRET
       sends the trace to a dashboard elsewhere afterwards
   sockscope record --pid 1234 --print-commands
@@ -58,6 +63,7 @@ def add(verbs: Verbs) -> None:
     what.add_argument("--no-kernel", action="store_true", help="no processes, threads and modules: what is recorded stays without names")
     what.add_argument("--duration", type=checked(_seconds), metavar="TIME", help="end after this time, such as 90s or 5min")
     what.add_argument("--force", action="store_true", help="record the heaps of many processes at once")
+    what.add_argument("--live", action="store_true", help="sockets only: read in real time, and show the trace while it is recorded")
     what.add_argument("--collect", action="store_true", help="collect the trace into the database afterwards, and print its address")
     instead = parser.add_argument_group("in place of recording").add_mutually_exclusive_group()
     instead.add_argument("--list", action="store_true", help="show the sessions of recordings that run, and what they have lost")
@@ -78,13 +84,27 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         return _control(args, plan)
     from collector.record.readiness import check_plan
 
+    if args.live and (wrong := wrong_with_live(args)):
+        say(f"sockscope record: {wrong}", file=sys.stderr)
+        return 2
     try:
         check_plan(plan, is_forced=args.force)
         target = target_of(args) if args.to else None
     except ValueError as error:
         say(f"sockscope record: {error}", file=sys.stderr)
         return 2
+    if args.live:
+        file, status = record_live(args, replace(plan, is_live=True), ready(args, plan), should_cancel)
+        return _sent(file, target) or status
     return _record(args, plan, ready(args, plan), should_cancel, target)
+
+
+def _sent(file: Path, target: "Target | None") -> int:
+    """Send what was recorded, where that is wanted; 1 when it did not arrive."""
+    if target is None or not send_files([str(file)], target, lambda: False):
+        return 0
+    tell(f"It stays here. To send it later: sockscope send {file} --to {target.address}")
+    return 1
 
 
 def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool], target: "Target | None") -> int:
@@ -108,16 +128,11 @@ def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_c
         is_complete = collect_and_link(args, file, lambda: False) and is_complete
     elif target is None:
         tell(f"To look at it: sockscope collect {file}")
-    if target is not None and send_files([str(file)], target, lambda: False):
-        tell(f"It stays here. To send it later: sockscope send {file} --to {target.address}")
-        return 1
-    return exit_status(is_complete=is_complete)
+    return _sent(file, target) or exit_status(is_complete=is_complete)
 
 
 def _control(args: argparse.Namespace, plan: "Plan") -> int:
     """List, stop or change what runs. Raises RecordError."""
-    from dataclasses import replace
-
     from collector.record.plan import PREFIX, Kind
     from collector.record.readiness import leftovers, open_windows, this_machine
     from collector.record.recorder import prepare_heap
