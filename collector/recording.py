@@ -39,13 +39,22 @@ class FileLimit:
 
 
 def socket_lines(
-    file: str, *, level: int = 5, keywords: int = 0, kb: int = 1024, least: int = 64, most: int = 256, limit: FileLimit | None = None
+    file: str,
+    *,
+    level: int = 5,
+    keywords: int = 0,
+    kb: int = 1024,
+    least: int = 64,
+    most: int = 256,
+    limit: FileLimit | None = None,
+    flush_s: int = 0,
 ) -> tuple[str, str]:
-    """logman: start and stop of a Winsock session; `keywords` 0 is all."""
+    """logman: start and stop of a Winsock session; `keywords` 0 is all, `flush_s` 0 writes only full buffers."""
     provider = f"{_PROVIDER} 0x{keywords or _ALL_KEYWORDS:x} {level}"
     size = f" -f {'bincirc' if limit.is_circular else 'bin'} -max {limit.mb}" if limit else ""
+    flush = f" -ft {flush_s}" if flush_s else ""
     return (
-        f"logman start sockets -ets -p {provider} -o {quoted(file)} -bs {kb} -nb {least} {most}{size}",
+        f"logman start sockets -ets -p {provider} -o {quoted(file)} -bs {kb} -nb {least} {most}{size}{flush}",
         "logman stop sockets -ets",
     )
 

@@ -48,7 +48,14 @@ def blocks(plan: Plan, *, is_here: bool, words: Sequence[str] = ()) -> list[Bloc
         sizes = plan.buffers[Kind.WINSOCK]
         pairs.append(
             socket_lines(
-                files[Kind.WINSOCK], level=plan.level, keywords=plan.keywords, kb=sizes.kb, least=sizes.least, most=sizes.most, limit=limit
+                files[Kind.WINSOCK],
+                level=plan.level,
+                keywords=plan.keywords,
+                kb=sizes.kb,
+                least=sizes.least,
+                most=sizes.most,
+                limit=limit,
+                flush_s=plan.flush_s,
             )
         )
     if plan.heap:

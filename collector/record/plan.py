@@ -40,8 +40,8 @@ class SessionPlan:
     """0: none. A circular file needs one."""
     is_circular: bool = False
     is_real_time: bool = False
-    flush_s: int = 1
-    """How often part-filled buffers go to the file or to the reader."""
+    flush_s: int = 0
+    """How often buffers are written that are not full, each as large as a full one; 0: never to a file, each second to a reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class Plan:
     is_live: bool = False
     """Read in real time, without files of the sessions' own."""
     duration_s: float | None = None
+    flush_s: int = 0
+    """As in SessionPlan."""
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -84,6 +86,7 @@ class Plan:
             buffers=self.buffers[kind],
             size_limit_mb=0 if is_whole else self.size_limit_mb,
             is_circular=self.is_circular and not is_whole,
+            flush_s=self.flush_s,
         )
 
     def session_name(self, kind: Kind) -> str:

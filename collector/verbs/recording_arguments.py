@@ -36,6 +36,13 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep the newest events instead; old heap blocks then lack their allocation",
     )
+    files.add_argument(
+        "--flush",
+        type=checked(_flush_seconds),
+        default=0,
+        metavar="SECONDS",
+        help="also write buffers that are not full, so that `collect --follow` sees them; makes larger files (default: only full ones)",
+    )
     winsock = parser.add_argument_group("Winsock: all processes of the machine, the provider cannot be limited to one")
     winsock.add_argument("--level", type=int, choices=range(1, 6), default=5, help="4 leaves out older sends and receives (default: 5)")
     winsock.add_argument(
@@ -82,6 +89,7 @@ def plan_of(args: argparse.Namespace, *, winsock: bool, heap: bool, pids: Sequen
         size_limit_mb=args.size_limit,
         is_circular=args.circular,
         duration_s=args.duration,
+        flush_s=args.flush,
     )
 
 
@@ -203,4 +211,10 @@ def _buffers_of(usual: Buffers) -> Callable[[str], Buffers]:
 def _megabytes(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 4_000_000:
         raise ValueError(f"{text!r} is no size in MB: a whole number from 1 to 4,000,000")
+    return int(text)
+
+
+def _flush_seconds(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 3600:
+        raise ValueError(f"{text!r} is no time in seconds: a whole number from 1 to 3,600")
     return int(text)

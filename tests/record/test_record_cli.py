@@ -91,10 +91,23 @@ def test_losses_while_recording_make_it_3(recorded: Played, tmp_path: Path, caps
 
 
 def test_options_reach_windows(recorded: Played, tmp_path: Path) -> None:
-    words = ["--level", "4", "--keywords", "winsock,transport", "--winsock-buffers", "8-16x64", "--size-limit", "100", "--circular"]
+    words = [
+        "--level",
+        "4",
+        "--keywords",
+        "winsock,transport",
+        "--winsock-buffers",
+        "8-16x64",
+        "--size-limit",
+        "100",
+        "--circular",
+        "--flush",
+        "2",
+    ]
     assert record(tmp_path, "--no-kernel", *words) == 0
     start, enable = recorded.named("StartTraceW")[0].properties, recorded.named("EnableTraceEx2")[0]
     assert (start.BufferSize, start.MinimumBuffers, start.MaximumBuffers, start.MaximumFileSize, start.LogFileMode) == (64, 8, 16, 100, 2)
+    assert start.FlushTimer == 2
     assert (enable.arguments["level"], enable.arguments["any"]) == (4, 12)
 
 
@@ -138,6 +151,7 @@ def test_parts_that_cannot_be_joined_are_kept(machine: Played, tmp_path: Path, c
         (["--duration=-1s"], "is no duration"),
         (["--duration", "soon"], "is no duration"),
         (["--size-limit", "0"], "is no size in MB"),
+        (["--flush", "0"], "is no time in seconds"),
         (["--winsock-buffers", "lots"], "are no buffers"),
         (["--heap-buffers", "1x1024"], "not possible"),
         (["--stacks", "all"], "cannot have stacks"),
@@ -236,6 +250,17 @@ def test_commands_for_a_program_name_it(capsys: pytest.CaptureFixture[str]) -> N
     out = capsys.readouterr().out
     assert r'-PidNewProcess "\"C:\my app\a.exe\" -v"' in out
     assert "wpr -HeapTracingConfig a.exe enable" in out
+
+
+def test_a_flush_is_for_logman_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", "--print-commands", "--flush", "3"]) == 0
+    assert " -bs 1024 -nb 64 256 -ft 3\n" in capsys.readouterr().out
+
+
+def test_only_full_buffers_are_written_unless_asked_for(recorded: Played, tmp_path: Path) -> None:
+    """A buffer takes its whole size in the file: flushing a quiet session each second would fill the disk."""
+    assert record(tmp_path) == 0
+    assert {call.properties.FlushTimer for call in recorded.named("StartTraceW")} == {0}
 
 
 def test_stacks_none_asks_for_none(capsys: pytest.CaptureFixture[str]) -> None:

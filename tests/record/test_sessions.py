@@ -23,7 +23,7 @@ from collector.record.sessions import (
 from tests.record.played import Played
 
 FILE = r"C:\traces\größe\😀.etl"
-PLAN = SessionPlan("sockscope-x", FILE, Buffers(1024, 64, 256))
+PLAN = SessionPlan("sockscope-x", FILE, Buffers(1024, 64, 256), flush_s=5)
 
 
 def test_a_winsock_session_is_started_and_its_provider_enabled(played: Played) -> None:
@@ -38,7 +38,7 @@ def test_a_winsock_session_is_started_and_its_provider_enabled(played: Played) -
     assert start.data("properties")[120 : 120 + 2048] == bytes(2048)  # the name is Windows's to write
     assert bytes(fields.Wnode.Guid) == bytes(16)
     assert (fields.Wnode.Flags, fields.Wnode.ClientContext) == (0x20000, 1)
-    assert (fields.BufferSize, fields.MinimumBuffers, fields.MaximumBuffers, fields.FlushTimer) == (1024, 64, 256, 1)
+    assert (fields.BufferSize, fields.MinimumBuffers, fields.MaximumBuffers, fields.FlushTimer) == (1024, 64, 256, 5)
     assert (fields.LogFileMode, fields.MaximumFileSize, fields.EnableFlags) == (1, 0, 0)
     assert enable.data("provider") == AFD.bytes_le
     assert [enable.arguments[k] for k in ("handle", "code", "level", "any", "all", "timeout")] == [session.handle, 1, 5, 0, 0, 0]
@@ -166,7 +166,7 @@ def test_a_change_names_all_processes_and_has_no_handle(played: Played) -> None:
     assert change.text("name") == "sockscope-x"
     fields = change.properties
     assert (fields.LogFileNameOffset, fields.LoggerNameOffset) == (0, 120)
-    assert (fields.MaximumBuffers, fields.FlushTimer, fields.LogFileMode) == (256, 1, 1)  # as they are
+    assert (fields.MaximumBuffers, fields.FlushTimer, fields.LogFileMode) == (256, 5, 1)  # as they are
 
 
 def test_a_change_of_nothing_is_told(played: Played) -> None:
