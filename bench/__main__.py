@@ -1,6 +1,7 @@
 """Measures the collector and the pages, prints tables, writes JSON.
 
     python -m bench [--mix MIX …] [--events N] [--growth] [--rivals] [--pages] [--json FILE]
+    python -m bench --pages-of FOLDER KEY
 
 Without options: every mix at 1x, 2x and 4x, rivals and pages.
 """
@@ -34,9 +35,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--growth", action="store_true", help="also at 2x and 4x, for the mixes named")
     parser.add_argument("--rivals", action="store_true", help="other readers on the same files")
     parser.add_argument("--pages", action="store_true", help="the pages of each trace")
+    parser.add_argument("--pages-of", nargs=2, metavar=("FOLDER", "KEY"), help="only the pages of a trace that is there")
     parser.add_argument("--json", type=Path, default=Path("bench.json"), help="where the numbers go (%(default)s)")
     parser.add_argument("--folder", type=Path, help="where traces and databases are put; a temporary one when left out")
     args = parser.parse_args(argv)
+    if args.pages_of:
+        print(_machine())
+        _print_pages(run("pages", *args.pages_of))
+        return 0
     is_all = not (args.mix or args.growth or args.rivals or args.pages)
     results: dict[str, Any] = {"machine": _machine(), "mixes": {}}  # Any: what the measurements say
     with tempfile.TemporaryDirectory() as temporary:

@@ -238,7 +238,7 @@ def _completions(
         searches = [
             [o.posted_ns.is_(None)],
             [posted >= before, *before_end],
-            [long_lived, posted < before],
+            [long_lived, without_index(o.posted_ns) < before],
             [o.socket_n.in_(closed), o.completed_ns > o.end_ns, without_index(o.posted_ns) < before],
         ]
     found = {row.n: row for search in searches for row in _operations(db, *search, *here, order=o.completed_ns, limit=limit)}
@@ -302,8 +302,8 @@ def _left_out(db: Connection, where: Conditions, names: dict[int, str], from_ns:
                 _p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n)
             )
         )
-        .where(k.trace_id == 1, *asked, *_in_range(k.t_ns, from_ns, to_ns))
-        .order_by(k.t_ns, k.n)
+        .where(k.trace_id == 1, *asked, *_in_range(k.t_ns, from_ns, to_ns), *_from_number(db, _skipped, where, from_ns))
+        .order_by(*_in_time_order(_skipped, where))
         .limit(limit)
     )
     return [
