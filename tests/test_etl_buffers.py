@@ -4,8 +4,11 @@ import struct
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from collector.readers.etl_buffers import HEADER_BYTES, MAX_BUFFER_BYTES, BufferHeader, Compression, expand
+from collector.etlwriter.compression import xpress
+from collector.readers.etl_buffers import HEADER_BYTES, MAX_BUFFER_BYTES, BufferHeader, Compression, expand, xpress_start
 from tests.etl_bytes import buffer, literals_huffman, literals_lznt1, literals_xpress, system
 
 PLAIN = bytes(range(256)) * 30
@@ -116,3 +119,20 @@ def test_a_longer_stream_is_cut_at_the_size_asked_for() -> None:
 
 def test_a_shorter_stream_gives_what_it_has() -> None:
     assert expand(literals_xpress(PLAIN[:64]), 100, Compression.XPRESS) == PLAIN[:64]
+
+
+@given(
+    st.lists(st.tuples(st.binary(min_size=1, max_size=9), st.sampled_from([1, 2, 5, 40, 90, 400, 70_000])), max_size=12), st.integers(0, 80)
+)
+def test_the_start_of_a_packed_stream_is_that_of_the_whole(runs: list[tuple[bytes, int]], size: int) -> None:
+    plain = b"".join(piece * (1 + count // len(piece)) for piece, count in runs)
+    packed = xpress(plain)
+    assert xpress_start(packed, size) == plain[:size]
+    for cut in (0, 1, 5, 37, 46, 48, 60, 256):
+        assert plain.startswith(xpress_start(packed[:cut], size))
+    assert len(xpress_start(packed[:256], 40)) == min(40, len(plain))
+
+
+@given(st.binary(max_size=300), st.integers(0, 200))
+def test_the_start_of_any_bytes_is_at_most_what_was_asked_for(packed: bytes, size: int) -> None:
+    assert len(xpress_start(packed, size)) <= size

@@ -24,6 +24,7 @@ __all__ = [
     "BufferIndex",
     "Compression",
     "expand",
+    "xpress_start",
 ]
 
 HEADER_BYTES = 72
@@ -142,3 +143,50 @@ def expand(packed: bytes, size: int, method: Compression) -> bytes:
         except (OSError, ValueError, MemoryError, OverflowError):  # what pyfwnt raises for damaged input
             continue
     return b""
+
+
+def xpress_start(packed: bytes, size: int) -> bytes:
+    """The first `size` bytes that a plain XPRESS stream stands for, or as many as can be told from a piece of it (MS-XCA 2.4).
+
+    pyfwnt wants whole streams: a piece that ends inside a token is an error to it, and so is a match that goes on beyond `size`.
+    """
+    out = bytearray()
+    at, flags, flags_left, half_at = 0, 0, 0, -1
+    while len(out) < size:
+        if not flags_left:
+            flags, flags_left, at = int.from_bytes(packed[at : at + 4], "little"), 32, at + 4
+        flags_left -= 1
+        if not flags >> flags_left & 1:
+            if at >= len(packed):
+                break
+            out.append(packed[at])
+            at += 1
+            continue
+        token, at = int.from_bytes(packed[at : at + 2], "little"), at + 2
+        distance, length = (token >> 3) + 1, token & 7
+        if length == 7:
+            if half_at < 0:
+                half_at, at = at, at + 1
+                more = packed[half_at : half_at + 1]
+                length += more[0] & 15 if more else 0
+            else:
+                length, half_at = length + (packed[half_at] >> 4), -1
+            # A longer one has further bytes that say so; they are passed over, as no more than `size` is wanted.
+            if length == 7 + 15:
+                length, at = _longer(packed, at)
+        if at > len(packed) or distance > len(out):
+            break
+        for _ in range(min(length + 3, size - len(out))):
+            out.append(out[-distance])
+    return bytes(out)
+
+
+def _longer(packed: bytes, at: int) -> tuple[int, int]:
+    """Length, less 3, of a match whose four bits do not say it; and where the stream goes on."""
+    for width in (1, 2, 4):
+        length, at = int.from_bytes(packed[at : at + width], "little"), at + width
+        if width == 1 and length < 255:
+            return length + 7 + 15, at
+        if width > 1 and (length or width == 4):
+            break
+    return length, at

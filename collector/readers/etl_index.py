@@ -23,6 +23,7 @@ from collector.readers.etl_buffers import (
     BufferIndex,
     Compression,
     expand,
+    xpress_start,
 )
 from collector.readers.etl_grid import grid_index
 from collector.readers.etl_walk import FIRST_RECORD_BYTES, first_ticks
@@ -187,7 +188,7 @@ class _Indexer:
                 self._log.add(DECOMPRESSION_FAILED, place=place, found=found)
                 self._holes += 1
                 return
-        ticks = self._first_ticks(position, size, is_packed=is_packed)
+        ticks = self._first_ticks(position, size, filled, is_packed=is_packed)
         for name, number in (
             ("offset", position),
             ("size", size),
@@ -206,14 +207,18 @@ class _Indexer:
         ):
             self._flags[name].append(bool(flag))
 
-    def _first_ticks(self, position: int, size: int, *, is_packed: bool) -> int | None:
+    def _first_ticks(self, position: int, size: int, filled: int, *, is_packed: bool) -> int | None:
         """Time stamp of a buffer's first record, None where it has none."""
         if not is_packed:
             return first_ticks(self._peek(position, min(_PEEK, size))[HEADER_BYTES:])
-        # XPRESS is a plain stream whose beginning can be expanded alone; the others need their whole chunk.
-        wanted = min(size, HEADER_BYTES + _PACKED_PEEK) if self._method is Compression.XPRESS else size
-        packed = self._peek(position, wanted)[HEADER_BYTES:]
-        return first_ticks(expand(packed, FIRST_RECORD_BYTES, self._method))
+        if self._method is Compression.XPRESS:
+            packed = self._peek(position, min(size, HEADER_BYTES + _PACKED_PEEK))[HEADER_BYTES:]
+            return first_ticks(xpress_start(packed, FIRST_RECORD_BYTES))
+        packed = self._peek(position, size)[HEADER_BYTES:]
+        if self._method is Compression.LZNT1:  # a row of chunks, each with its size
+            packed = packed[: (int.from_bytes(packed[:2], "little") & 0xFFF) + 3]
+        start = expand(packed, FIRST_RECORD_BYTES, self._method) or expand(packed, filled - HEADER_BYTES, self._method)
+        return first_ticks(start[:FIRST_RECORD_BYTES])
 
     def _skip(self, position: int, header: BufferHeader) -> int:
         """Name what stands where a buffer should begin, and find the next place to look at."""
