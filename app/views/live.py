@@ -17,7 +17,7 @@ __all__ = ["router"]
 router = APIRouter()
 
 
-@router.get("/live/{trace_key}", name="growth", summary="How a trace grows", include_in_schema=False)
+@router.get("/live/{trace_key}", name="growth", summary="How a trace grows", response_class=StreamingResponse)
 async def growth(request: Request, trace_key: TraceKey, since: str = "") -> Response:
     """Server-sent events: `grown` when there is more than the page of version `since` shows, `ended` when no more comes."""
     folder: TraceFolder = request.app.state.folder
