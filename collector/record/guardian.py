@@ -4,6 +4,7 @@ It waits for its standard input, which the recorder holds open. When the recorde
 done; when the pipe ends without a word, the recorder is gone and its sessions are stopped. Only who kills both leaves sessions behind.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -38,14 +39,15 @@ class Guardian:
     def __enter__(self) -> "Guardian":
         # A console of its own, or a session: Ctrl+C and the end of the console are for the recorder alone.
         flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            creationflags=flags,
-            start_new_session=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
-        )
+        with contextlib.suppress(OSError):  # a machine that has no room for it can still record
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                creationflags=flags,
+                start_new_session=True,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+            )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

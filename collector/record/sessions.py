@@ -177,7 +177,19 @@ def start_heap(windows: Windows, plan: SessionPlan, pids: Sequence[int], stacks:
     properties = _properties_of(plan)
     handle = ctypes.c_uint64(0)
     code = windows.StartHeapTrace(ctypes.byref(handle), properties, wide(plan.name), *_heap_arguments(pids, stacks))
+    if code == Code.ERROR_ALREADY_EXISTS:
+        refused = failure("StartHeapTrace", code, f"The heap session {plan.name} could not be started")
+        raise RecordError(f"{refused}{_names_of_running(windows)}", call="StartHeapTrace", code=code)
     return _started(windows, plan, "StartHeapTrace", code, handle.value, "heap")
+
+
+def _names_of_running(windows: Windows) -> str:
+    """Which sessions there are, for who has to find out which of them is in the way; empty where that cannot be asked."""
+    try:
+        names = [counters.name for counters in running(windows) if counters.name]
+    except RecordError:
+        return ""
+    return f" Sessions that run: {', '.join(names)}." if names else ""
 
 
 def change_heap(windows: Windows, name: str, pids: Sequence[int], stacks: Sequence[HeapEvent]) -> None:

@@ -60,3 +60,10 @@ def test_one_that_is_gone_does_not_disturb_the_end(started: Played) -> None:
         guardian._process.wait()
         began = time.monotonic()
     assert time.monotonic() - began < 5
+
+
+def test_where_it_cannot_be_begun_the_recording_goes_on(started: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    with Guardian(NAMES, started.windows.paths) as guardian:
+        assert guardian._process is None
+    assert started.running == 2

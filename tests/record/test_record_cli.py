@@ -263,6 +263,12 @@ def test_only_full_buffers_are_written_unless_asked_for(recorded: Played, tmp_pa
     assert {call.properties.FlushTimer for call in recorded.named("StartTraceW")} == {0}
 
 
+@pytest.mark.parametrize("words", [["app.exe", "--name", "y", "--help"], ["--", "app.exe", "--name", "y", "--help"]])
+def test_what_follows_the_program_is_the_programs(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert main(["launch", "--print-commands", "--heap", *words]) == 0
+    assert '-PidNewProcess "app.exe --name y --help"' in capsys.readouterr().out
+
+
 def test_stacks_none_asks_for_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", "--print-commands", "--pid", "1", "--stacks", "none", "--no-winsock", "--no-kernel"]) == 0
     out = capsys.readouterr().out

@@ -143,7 +143,18 @@ def test_errors_of_a_heap_session_say_what_to_do(played: Played, code: int, word
     assert words in str(error.value)
     assert "sockscope-x" in str(error.value)
     assert (error.value.call, error.value.code) == ("StartHeapTrace", code)
-    assert [call.name for call in played.calls] == ["StartHeapTrace"]
+    assert [call.name for call in played.calls if call.name != "QueryAllTracesW"] == ["StartHeapTrace"]
+
+
+def test_the_session_in_the_way_is_among_those_that_are_named(played: Played) -> None:
+    start_heap(played.windows, SessionPlan("HeapSession", FILE, PLAN.buffers), [1], [])
+    start_kernel(played.windows, SessionPlan("NT Kernel Logger", FILE, PLAN.buffers))
+    with pytest.raises(RecordError, match=r"Sessions that run: HeapSession, NT Kernel Logger\.$"):
+        start_heap(played.windows, PLAN, [1], [])
+    assert played.running == 2  # they are others': none is stopped
+    played.answer("QueryAllTracesW", 5)
+    with pytest.raises(RecordError, match=r"\(183\)\.$"):
+        start_heap(played.windows, PLAN, [1], [])
 
 
 def test_a_provider_that_cannot_be_enabled_leaves_no_session(played: Played) -> None:
