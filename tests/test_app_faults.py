@@ -135,6 +135,19 @@ def test_a_trace_file_that_is_no_database_is_said(root: Path, content: bytes) ->
             assert "cannot be read" in answer.text or "no database" in answer.text or "is empty" in answer.text
 
 
+@pytest.mark.parametrize("change", ["ALTER TABLE socket RENAME TO other", "ALTER TABLE socket RENAME COLUMN create_seen TO other"])
+def test_a_trace_file_with_other_tables_is_said_with_what_to_do(root: Path, change: str) -> None:
+    with closing(sqlite3.connect(root / "traces" / f"{KEY}.db")) as db:
+        for (view,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+            db.execute(f"DROP VIEW {view}")
+        db.execute(change)
+    with browser(root) as client:
+        answer = client.get(f"/t/{KEY}/sockets")
+    assert answer.status_code == 503
+    assert "made by another version of sockscope" in answer.text
+    assert "Collect the trace again." in answer.text
+
+
 def test_a_query_over_its_time_is_answered_and_the_server_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with browser(root, query_seconds=1e-9) as client:
         monkeypatch.setattr("collector.store.dialects._STEPS_BETWEEN_LOOKS", 1)  # so that also a small trace takes too long

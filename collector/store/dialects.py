@@ -39,6 +39,7 @@ _FULL = (sqlite3.SQLITE_FULL,)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _NOT_OURS = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 _DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
+_LACKS = ("no such table", "no such column")
 
 
 def reading_engine(path: Path, *, limit_seconds: float, busy_seconds: float = 1.0) -> Engine:
@@ -210,4 +211,6 @@ def error_of(code: int, text: str, path: Path, interrupted: Callable[[], TraceEr
         return StoreError(f"{path}: this database cannot be opened. Check that its folder exists and may be read.")
     if code == sqlite3.SQLITE_IOERR:
         return StoreError(f"{path}: reading or writing failed ({text}). Check the disk.")
+    if text.startswith(_LACKS):
+        return StoreError(f"{path}: this database was made by another version of sockscope ({text}). Collect the trace again.")
     return None
