@@ -111,12 +111,26 @@ def _best(*argv: str, runs: int = 3) -> Run:
 def _print_mix(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:  # Any: see above
     print(f"\n## {MIXES[name].title}\n")
     _table(
-        ("", "events", "events/s", "s", "of 1x", "rate of floor's", "processor s", "of floor's", "anonymous MB", "database/packed"),
+        (
+            "",
+            "events",
+            "events/s",
+            "s",
+            "of 1x",
+            "rate of floor's",
+            "processor s",
+            "of floor's",
+            "the longer process",
+            "of floor's",
+            "anonymous MB",
+            "database/packed",
+        ),
         [_collect_row(factor, each, found["1x"]) for factor, each in found.items()],
     )
     one = found["1x"]
-    stages = sorted(one["collect"]["stages"].items(), key=lambda item: -item[1])
-    _table(("stage", "s", "%"), [(stage, f"{s:.2f}", f"{100 * s / one['collect']['cpu']:.0f}") for stage, s in stages if s >= 0.005])
+    alone = one["collect alone"]  # there all stages are in one process
+    stages = sorted(alone["stages"].items(), key=lambda item: -item[1])
+    _table(("stage, in one process", "s", "%"), [(stage, f"{s:.2f}", f"{100 * s / alone['cpu']:.0f}") for stage, s in stages if s >= 0.005])
     floor, decode = one["floor: rows"], one["decode"]
     rows = [
         ("count the file's bytes with NumPy", "", f"{one['floor: bytes']['cpu']:.2f}", ""),
@@ -138,6 +152,7 @@ def _print_mix(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:  # An
 
 def _collect_row(factor: str, each: Mapping[str, Any], first: Mapping[str, Any]) -> tuple[str, ...]:  # Any: see above
     collect, floor = each["collect"], each["floor: rows"]
+    longer = max(collect["inserting"], collect["cpu"] - collect["inserting"])
     return (
         factor,
         f"{collect['events']:,}",
@@ -147,6 +162,8 @@ def _collect_row(factor: str, each: Mapping[str, Any], first: Mapping[str, Any])
         f"{floor['seconds'] / collect['seconds']:.2f}",
         f"{collect['cpu']:.1f}",
         f"{floor['cpu'] / collect['cpu']:.2f}",
+        f"{longer:.1f}",
+        f"{floor['cpu'] / longer:.2f}",
         _mb(collect["peak_anonymous"]),
         f"{collect['database_bytes'] / collect['packed_bytes']:.2f}",
     )
