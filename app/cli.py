@@ -116,7 +116,8 @@ def _serve(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 def _demo(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     from collector.sample import write_sample
-    from collector.verbs.collect import collect_file, summary
+    from collector.source import Source
+    from collector.verbs.storing import collect_source, summary
 
     folder = folder_of(args)
     folder.make()
@@ -126,7 +127,8 @@ def _demo(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         write_sample(path)
     except OSError as error:
         raise StoreError(f"{path}: the sample trace cannot be written ({error.strerror}).") from error
-    report = collect_file(str(path), folder, should_cancel)
+    with Source.open(path) as source:
+        report = collect_source(source, folder, should_cancel)
     say(summary(report))
     if args.no_serve:
         return 3 if report.is_limited else 0

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from app.queries.catalog import entry
+from app.queries.catalog import collected_from, entry
 from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
@@ -56,16 +56,26 @@ class NoSpace(UploadError):
 
 @dataclass(slots=True)
 class Job:
-    """One trace on its way: `collecting`, then `complete`, `failed` or `cancelled`; `message` says why it failed, and is there first."""
+    """One file on its way: `collecting`, then `complete`, `failed` or `cancelled`; `message` says why it failed, and is there first.
+
+    `key` is made of the file's bytes; `inner_key` is the key of the first trace inside where the file is a package, once it is known.
+    """
 
     id: str
     name: str
     key: str
     size_bytes: int
+    path: str
+    inner_key: str = ""
     state: str = "collecting"
     message: str = ""
     is_cancelled: bool = False
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
+
+    @property
+    def trace_key(self) -> str:
+        """The key of the trace that the file becomes."""
+        return self.inner_key or self.key
 
 
 class Spool:
@@ -136,6 +146,17 @@ class Uploads:
         """Jobs that failed, the last one first."""
         return [job for job in reversed(tuple(self._jobs.values())) if job.state == "failed"]
 
+    def complete(self, key: str) -> Job | None:
+        """The last job that is done with a file, by the key made of its bytes."""
+        return next((job for job in reversed(tuple(self._jobs.values())) if job.key == key and job.state == "complete"), None)
+
+    def find_trace(self, job: Job) -> None:
+        """Look up which trace a package has become: the catalog names the file that each was read from."""
+        with contextlib.suppress(OSError, StoreError), self._folder.catalog().connect() as db:
+            keys = collected_from(db, job.path)
+            if keys and job.key not in keys:
+                job.inner_key = keys[0]
+
     def dismiss(self, key: str) -> None:
         """Forget what failed of a trace, and its entry in the catalog where nothing else is left of it."""
         with self._lock:
@@ -199,7 +220,7 @@ class Uploads:
     def collect(self, spool: Spool, name: str) -> Job:
         """Start a collector for a file that has arrived. Raises UploadError."""
         if spool.size == 0:
-            raise UploadError("The file is empty, or none was chosen: choose an .etl file.")
+            raise UploadError("The file is empty, or none was chosen: choose an .etl file or a package with one.")
         path, digest = spool.close(safe_name(name))
         job = self.begin(path, digest, spool.size)
         spool.is_handed_on = True
@@ -207,7 +228,7 @@ class Uploads:
 
     def begin(self, path: Path, digest: str, size: int) -> Job:
         """Start a collector for a file that is alone in its folder, which is deleted afterwards. Raises UploadError."""
-        job = Job(id=secrets.token_hex(8), name=path.name, key=digest[:_KEY_DIGITS], size_bytes=size)
+        job = Job(id=secrets.token_hex(8), name=path.name, key=digest[:_KEY_DIGITS], size_bytes=size, path=str(path))
         try:
             job.process = _start(self._root, "collect", str(path))
         except OSError as error:
@@ -264,8 +285,9 @@ class Uploads:
             with contextlib.suppress(OSError):
                 _start(self._root, "list").communicate()
         shutil.rmtree(path.parent, ignore_errors=True)
+        self.find_trace(job)
         if job.is_cancelled and status not in (0, 3):
-            self._forget(job.key)
+            self._forget(job.trace_key)
         with self._lock:
             if status in (0, 3):
                 job.state = "complete"

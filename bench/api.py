@@ -15,8 +15,9 @@ from pathlib import Path
 
 from bench.load import running_server
 from collector.sample import write_sample
+from collector.source import Source
 from collector.store.engine import TraceFolder
-from collector.verbs.collect import collect_file
+from collector.verbs.storing import collect_source
 
 __all__ = ["CHECKS", "check", "main", "tool"]
 
@@ -35,7 +36,8 @@ def check(command: str, folder: Path, *, seconds: float) -> tuple[int, str]:
     database = TraceFolder(folder / "database")
     database.make()
     write_sample(folder / "sample.etl")
-    key = collect_file(str(folder / "sample.etl"), database, lambda: False).key
+    with Source.open(folder / "sample.etl") as source:
+        key = collect_source(source, database, lambda: False).key
     config = folder / "schemathesis.toml"
     config.write_text(f"[parameters]\n{json.dumps('path.trace_key')} = {json.dumps(key)}\n", encoding="utf-8")
     with running_server(database.root, "--no-uploads") as server:

@@ -4,7 +4,9 @@ TraceError                      anything that is wrong with an input or with our
 ├── SourceError                 the bytes cannot be had: no such file, a directory, a read error
 ├── FormatError                 the bytes are not a trace that we read
 │   ├── EmptyTrace              a file of no bytes, or a header without a single event
-│   └── NotAnEtl                the first bytes are not an ETW buffer
+│   ├── NotAnEtl                the first bytes are not an ETW buffer
+│   ├── PackageError            a package cannot be unpacked, or holds no trace
+│   └── NotTogether             files that were to become one trace are not of one recording
 ├── NothingLeft                 what the user wants stored of a trace is not in it
 ├── CollectCancelled            the user asked to stop
 ├── SendError                   another machine's dashboard does not take a file
@@ -30,7 +32,9 @@ __all__ = [
     "FormatError",
     "NotAFolder",
     "NotAnEtl",
+    "NotTogether",
     "NothingLeft",
+    "PackageError",
     "Problem",
     "ProblemKind",
     "RecordError",
@@ -71,6 +75,14 @@ class EmptyTrace(FormatError):
 
 class NotAnEtl(FormatError):
     """The first bytes are not an ETW buffer."""
+
+
+class PackageError(FormatError):
+    """A package cannot be unpacked, or holds no trace."""
+
+
+class NotTogether(FormatError):
+    """Files that were to become one trace are not of one recording; the message has the numbers that tell."""
 
 
 class NothingLeft(TraceError):

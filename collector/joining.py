@@ -10,10 +10,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
-from collector.clock import FILETIME_PER_SECOND, NS_PER_SECOND
+from collector.clock import FILETIME_PER_SECOND, NS_PER_SECOND, Clock
 from collector.errors import CollectCancelled, FormatError, Problem, Severity, SourceError
 from collector.etlwriter.buffers import BUFFER_HEADER_SIZE, BufferFlag
 from collector.etlwriter.session import SEQUENTIAL, Session
@@ -23,7 +24,7 @@ from collector.raw import HeaderKind, Int64s, RawEvents, Reader, TraceHeader, UI
 from collector.readers import reader_for
 from collector.source import Source
 
-__all__ = ["Joined", "join_traces"]
+__all__ = ["Joined", "join_traces", "seconds_apart", "write_joined"]
 
 _BUFFER_BYTES = 256 << 10  # a record has at most 64 KB
 _MOST_APART_S = 600  # the system's time may be set while sessions run; another boot is farther away
@@ -53,39 +54,55 @@ def join_traces(files: Sequence[Path], target: Path, should_cancel: Callable[[],
     The target appears only when it is whole. Raises: SourceError, FormatError for a file that cannot be read or was recorded with another
     clock; CollectCancelled.
     """
+    names = [file.name for file in files]
     unfinished = target.with_name(target.name + ".part")
     with ExitStack() as stack:
         readers = [reader_for(stack.enter_context(Source.open(file))) for file in files]
-        _check_clocks(files, [reader.header for reader in readers])
+        _check_clocks(names, [reader.header for reader in readers])
         try:
             with unfinished.open("wb") as out:
-                writer = EtlWriter(out, _session(readers))
-                count = _copy(readers, writer, should_cancel)
-                for reader in readers:
-                    writer.lose_events(reader.header.events_lost, is_flagged=False)
-                    writer.lose_buffers(reader.header.buffers_lost)
-                writer.close()
+                joined = write_joined(names, readers, out, should_cancel)
             unfinished.replace(target)
         except OSError as error:
             raise SourceError(f"{target}: cannot be written: {error.strerror or error}.") from error
         finally:
             unfinished.unlink(missing_ok=True)
-        return Joined(count, [(file.name, problem) for file, reader in zip(files, readers, strict=True) for problem in reader.problems])
+        return joined
 
 
-def _check_clocks(files: Sequence[Path], headers: Sequence[TraceHeader]) -> None:
+def write_joined(names: Sequence[str], readers: Sequence[Reader], out: BinaryIO, should_cancel: Callable[[], bool]) -> Joined:
+    """Write the records of all readers into an open file, at its start. Raises OSError, SourceError, FormatError, CollectCancelled."""
+    writer = EtlWriter(out, _session(readers))
+    count = _copy(readers, writer, should_cancel)
+    for reader in readers:
+        writer.lose_events(reader.header.events_lost, is_flagged=False)
+        writer.lose_buffers(reader.header.buffers_lost)
+    writer.close()
+    return Joined(count, [(name, problem) for name, reader in zip(names, readers, strict=True) for problem in reader.problems])
+
+
+def _check_clocks(names: Sequence[str], headers: Sequence[TraceHeader]) -> None:
     """Raises FormatError for files whose times do not compare."""
     first = headers[0]
-    for file, header in zip(files[1:], headers[1:], strict=True):
+    for name, header in zip(names[1:], headers[1:], strict=True):
         clock, own = first.clock, header.clock
         is_same = (clock.kind, clock.ticks_per_second, first.pointer_size) == (own.kind, own.ticks_per_second, header.pointer_size)
-        # One counter: the same ticks are the same moment in both, whenever each session began.
-        apart_s = (own.start_filetime - clock.start_filetime) / FILETIME_PER_SECOND - clock.ns_of(own.start_ticks) / NS_PER_SECOND
-        if not is_same or (clock.start_filetime and own.start_filetime and abs(apart_s) > _MOST_APART_S):
+        if not is_same or abs(seconds_apart(clock, own)) > _MOST_APART_S:
             raise FormatError(
-                f"{file.name} and {files[0].name} were recorded with different clocks or on different machines: they cannot be joined. "
+                f"{name} and {names[0]} were recorded with different clocks or on different machines: they cannot be joined. "
                 "Collect each of them by itself."
             )
+
+
+def seconds_apart(first: Clock, second: Clock) -> float:
+    """How far two clocks disagree about the moment at which the second session began; 0 where one has no date.
+
+    One counter: the same ticks are the same moment in both, whenever each session began.
+    """
+    if not (first.start_filetime and second.start_filetime):
+        return 0.0
+    dates = (second.start_filetime - first.start_filetime) / FILETIME_PER_SECOND
+    return dates - first.ns_of(second.start_ticks) / NS_PER_SECOND
 
 
 def _session(readers: Sequence[Reader]) -> Session:

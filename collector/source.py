@@ -3,14 +3,15 @@
 import hashlib
 import io
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from collector.errors import EmptyTrace, SourceError
+from collector.errors import EmptyTrace, Problem, SourceError
 
-__all__ = ["Source"]
+__all__ = ["Source", "nameless_file"]
 
 _HASH_PIECE = 1 << 20
 
@@ -25,11 +26,20 @@ class Source:
     is_growing = False
     """Whether these are only the first bytes of a file that is still being written."""
 
-    def __init__(self, file: io.FileIO, path: Path, size: int) -> None:
+    def __init__(
+        self, file: io.FileIO, path: Path, size: int, *, name: str = "", digest: str | None = None, problems: Iterable[Problem] = ()
+    ) -> None:
+        """`path` is the file that a user named.
+
+        Of bytes that were taken out of it or made of several files, `name` is what they are called, `digest` their identity where that is
+        not the hash of the bytes, and `problems` what was wrong on the way.
+        """
         self.path = path
-        self.name = path.name
+        self.name = name or path.name
         self.size = size
+        self.problems = tuple(problems)
         self._file = file
+        self._digest = digest
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -103,6 +113,8 @@ class Source:
 
     def sha256(self, before_piece: Callable[[], None] | None = None) -> str:
         """Hex digest of the whole file; reads it once, in pieces. `before_piece` may raise to stop it. Raises SourceError."""
+        if self._digest is not None:
+            return self._digest
         digest = hashlib.sha256()
         for offset in range(0, self.size, _HASH_PIECE):
             if before_piece is not None:
@@ -126,6 +138,14 @@ class Source:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def nameless_file(place: Path | None) -> io.FileIO:
+    """A new file for reading and writing that nobody else sees and that is gone when it is closed, which whoever asked for it does.
+
+    `place` is the folder whose disk it takes; the system's choice where there is none. Raises OSError.
+    """
+    return tempfile.TemporaryFile(buffering=0, dir=place)  # on Windows an object with the same methods
 
 
 def _reason(error: Exception) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collector.errors import SourceError, TraceError
+from collector.packages import SUFFIXES
 from collector.readers.etl_growing import GrowingFile
 from collector.source import Source
 
@@ -38,8 +39,9 @@ def settled_files(
     wait: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> Iterator[Path]:
-    """The .etl files of a folder, each once it has come to rest and again when it has changed since; without end, until `should_stop`.
+    """The .etl files and packages of a folder, each once it has come to rest and again when it has changed since.
 
+    Without end, until `should_stop`.
     What is in a folder below is left alone. The folder may go away and come back; `on_trouble` is told once each time.
 
     Raises: SourceError where there is no such folder at the beginning.
@@ -73,11 +75,11 @@ def settled_files(
 
 
 def _signs(place: Path) -> dict[str, tuple[int, int, int]]:
-    """What tells that a file has changed, of each .etl file, by name in order."""
+    """What tells that a file has changed, of each .etl file and package, by name in order."""
     found = {}
     with os.scandir(place) as entries:
         for entry in entries:
-            if not entry.name.lower().endswith(".etl"):
+            if not entry.name.lower().endswith((".etl", *SUFFIXES)):
                 continue
             try:
                 state = entry.stat() if os.name != "nt" else Path(entry.path).stat()  # what a folder of Windows says of a file is old

@@ -28,6 +28,7 @@ from collector.etlwriter.bulk import record_block, write_blocks
 from collector.sample import write_sample
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
+from tests.build.packages import zip_of
 
 SECONDS = 60.0
 
@@ -145,6 +146,25 @@ def test_a_trace_is_sent_collected_and_shown(client: TestClient, spool: Path, sa
     assert overview.status_code == 200
     assert "sample.etl" in overview.text
     assert list(spool.iterdir()) == []
+
+
+def test_the_trace_of_a_package_is_shown(client: TestClient, spool: Path, sample_bytes: bytes) -> None:
+    packed = zip_of({"notes.txt": b"what was done", "inner/bug.etl": sample_bytes})
+    sent = send(client, packed, "bug.etl.zip")
+    page = wait(client, sent.json()["href"], is_over)
+    key = hashlib.sha256(sample_bytes).hexdigest()[:12]
+    assert (page["state"], page["key"], page["name"] if "name" in page else page["title"]) == ("complete", key, "bug.etl.zip")
+    assert client.get(sent.json()["href"]).headers["location"] == f"/t/{key}"
+    assert "bug.etl (in bug.etl.zip)" in client.get(f"/t/{key}").text
+    assert not any(spool.iterdir())
+    digest = hashlib.sha256(packed).hexdigest()
+    assert client.get(f"/uploads/files/{digest}").json()["key"] == key  # `sockscope send` asks so
+
+
+def test_a_package_without_a_trace_says_what_is_in_it(client: TestClient) -> None:
+    page = wait(client, send(client, zip_of({"notes.txt": b"what was done"}), "bug.zip").json()["href"], is_over)
+    assert page["state"] == "failed"
+    assert page["message"].startswith("bug.zip: there is no trace in this zip archive. It holds notes.txt.")
 
 
 def test_the_plain_form_works_without_a_script(client: TestClient, spool: Path, sample_bytes: bytes) -> None:

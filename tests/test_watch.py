@@ -152,7 +152,7 @@ def test_a_bad_file_is_named_once_and_the_others_are_taken(place: Path, watched:
         (["a.etl", "--idle", "5s"], "--for and --idle go with --follow"),
         (["a.etl", "--settle", "5s"], "--settle goes with --watch"),
         (["--follow", "a.etl", "--for=-5s"], "is before now"),
-        ([], "name an .etl file, or a folder with --watch"),
+        ([], "name an .etl file or a package with one, or a folder with --watch"),
     ],
 )
 def test_wrong_usage(words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

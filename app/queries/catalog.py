@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 from app.page import ProblemLine
 from collector.store.tables import CATALOG
 
-__all__ = ["EntryRow", "became", "entries", "entry", "problems"]
+__all__ = ["EntryRow", "became", "collected_from", "entries", "entry", "problems"]
 
 _entry = CATALOG.tables["trace_entry"]
 _problem = CATALOG.tables["catalog_problem"]
@@ -74,6 +74,11 @@ def entry(db: Connection, key: str) -> EntryRow | None:
 def became(db: Connection, live_key: str) -> list[EntryRow]:
     """The traces that a trace shown under this key while its session recorded has become."""
     return [EntryRow(**row._mapping) for row in db.execute(_ENTRIES.where(_entry.c.live_key == live_key).order_by(_entry.c.key))]
+
+
+def collected_from(db: Connection, path: str) -> list[str]:
+    """The keys of the traces that were read from this path last, the first one first."""
+    return list(db.execute(select(_entry.c.key).where(_entry.c.path == path).order_by(_entry.c.collected_utc, _entry.c.key)).scalars())
 
 
 def problems(db: Connection, key: str) -> list[ProblemLine]:

@@ -37,6 +37,7 @@ def sent_file(request: Request, digest: Digest) -> Response:
     said: dict[str, object] = {"key": key, "offset": arrivals.offset(digest) or 0, "piece_bytes": PIECE_BYTES}
     said["limit_bytes"] = uploads.limit_bytes
     job = uploads.job_of_trace(key)
+    done = uploads.complete(key)
     failed = next((one for one in uploads.failed() if one.key == key), None)
     if job is not None:
         said |= {"state": "collecting", "href": urls("upload_progress", upload=job.id)}
@@ -44,6 +45,8 @@ def sent_file(request: Request, digest: Digest) -> Response:
         said["state"] = "arriving"
     elif folder.has_trace(key):
         said |= {"state": "complete", "href": urls("overview", trace_key=key)}
+    elif done is not None and folder.has_trace(done.trace_key):  # a package: its trace has a key of its own
+        said |= {"state": "complete", "key": done.trace_key, "href": urls("overview", trace_key=done.trace_key)}
     elif failed is not None:
         said |= {"state": "failed", "message": failed.message}
     else:

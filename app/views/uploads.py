@@ -102,7 +102,7 @@ def upload_part(request: Request, known: Collection[str]) -> UploadPart | None:
 
 @router.post("/uploads", name="upload", summary="Send a trace", response_class=HTMLResponse)
 async def upload(request: Request) -> Response:
-    """Take an .etl file and collect it.
+    """Take an .etl file, or a package with one or more inside, and collect it.
 
     Its bytes are the body as `application/octet-stream`, with its name in `X-File-Name` (percent-encoded) and the form's token in
     `X-Form-Token`; or a plain form sends it with the token before it. The answer leads to the page with its progress.
@@ -132,18 +132,21 @@ def upload_progress(request: Request, upload: str) -> Response:
     """How far a trace that was sent is collected; leads to the trace when it is complete."""
     job = _job(request, upload)
     urls = request.app.state.urls
-    href = urls("overview", trace_key=job.key)
+    href = urls("overview", trace_key=job.trace_key)
     state = job.state  # read once, and before the message: another thread ends the job
     if state == "complete" and wanted_form(request) == "html":
         return RedirectResponse(href, 303)
     running = state == "collecting"
+    uploads = uploads_of(request)
+    if running and uploads is not None and not job.inner_key:
+        uploads.find_trace(job)
     entry, problems = _known(request, job) if running else (None, ())
     page = UploadPage(
         title=job.name,
         sentence=_sentence(job, state, entry),
         crumbs=(Crumb("traces", urls("traces")),),
         id=job.id,
-        key=job.key,
+        key=job.key if state == "failed" else job.trace_key,
         state=state,
         message="" if running else job.message,
         size_bytes=job.size_bytes,
@@ -207,10 +210,10 @@ def _known(request: Request, job: Job) -> tuple[catalog.EntryRow | None, tuple[P
         return None, ()
     try:
         with folder.catalog().connect() as db:
-            entry = catalog.entry(db, job.key)
+            entry = catalog.entry(db, job.trace_key)
             if entry is None or entry.state != "collecting":  # that of an older collection of the same file
                 return None, ()
-            return entry, tuple(catalog.problems(db, job.key))
+            return entry, tuple(catalog.problems(db, job.trace_key))
     except StoreError:
         return None, ()
 
@@ -262,6 +265,8 @@ async def pieces_of(request: Request) -> AsyncIterator[bytes]:
 
 
 def _sentence(job: Job, state: str, entry: catalog.EntryRow | None) -> str:
+    if state == "failed" and job.inner_key:
+        return "Not all of this package could be collected. What could is in the list of traces."
     if state == "failed":
         return "This file could not be collected. Nothing of it was kept."
     if state == "cancelled":

@@ -67,7 +67,7 @@ class EtlReader:
         """
         self._window_buffers = max(1, window_buffers)
         self._window_bytes = window_bytes
-        self._log = ProblemLog()
+        self._log = ProblemLog(source.problems)
         self._unknown_kinds: Counter[int] = Counter()
         self._next_seq = 0
         first = BufferHeader.parse(source.read_at(0, HEADER_BYTES).ljust(HEADER_BYTES, b"\0"))

@@ -1,5 +1,7 @@
 """What can be wrong with the container of a trace without ending its import."""
 
+from collections.abc import Iterable
+
 from collector.errors import Problem, ProblemKind, Severity
 
 __all__ = [
@@ -9,6 +11,7 @@ __all__ = [
     "COUNTER_FREQUENCY",
     "CPU_SPEED",
     "DAMAGED_BUFFER",
+    "DAMAGED_PACKAGE",
     "DAMAGED_RECORD",
     "DAMAGED_TIME",
     "DECOMPRESSION_FAILED",
@@ -53,6 +56,13 @@ DAMAGED_BUFFER = ProblemKind(
     "Buffers with a header that cannot be right: {count}; the first: {found}.",
     effect="Records of these buffers are missing where their header left no way to find them.",
     advice=f"The file may be cut, or still being written. {_COLLECT_AGAIN}",
+)
+DAMAGED_PACKAGE = ProblemKind(
+    "damaged_package",
+    Severity.DAMAGE,
+    "The package in which the trace came is damaged: {found}.",
+    effect="What could be unpacked up to there was read; bytes behind it may be missing, and bytes before it may be wrong.",
+    advice="Copy the package again from where it was made; the trace then gets another key.",
 )
 ZEROED_BUFFER = ProblemKind(
     "zeroed_buffer",
@@ -205,6 +215,7 @@ TOO_MANY_FORMS = ProblemKind(
 CONTAINER_PROBLEMS = (
     LOST_EVENTS,
     LOST_BUFFERS,
+    DAMAGED_PACKAGE,
     DAMAGED_BUFFER,
     ZEROED_BUFFER,
     DAMAGED_RECORD,
@@ -234,8 +245,11 @@ CONTAINER_PROBLEMS = (
 class ProblemLog:
     """Problems as they are met: the same kind again raises a count and widens a time range; the first place and details stay."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Iterable[Problem] = ()) -> None:
+        """`before` is what was met on the way to the bytes."""
         self._by_kind: dict[str, Problem] = {}
+        for problem in before:
+            self.merge(problem)
 
     def add(
         self,
@@ -258,13 +272,23 @@ class ProblemLog:
         if times:
             problem.first_ticks, problem.last_ticks = min(times), max(times)
         problem.place = problem.place or place
-        for name, value in details.items():
-            known = problem.details.setdefault(name, value)
-            if known is not value and isinstance(value, int) and isinstance(known, int):
-                problem.details[name] = known + value
+        _add_up(problem, details)
         return problem
+
+    def merge(self, problem: Problem) -> None:
+        """Count a problem that was met elsewhere."""
+        times = (problem.first_ticks, problem.last_ticks)
+        found = self.add(problem.kind, count=problem.count, first_ticks=times[0], last_ticks=times[1], place=problem.place)
+        _add_up(found, problem.details)
 
     def problems(self) -> list[Problem]:
         """All problems so far, worst kind first."""
         order = [kind.name for kind in CONTAINER_PROBLEMS]
         return [self._by_kind[name] for name in order if name in self._by_kind]
+
+
+def _add_up(problem: Problem, details: dict[str, object]) -> None:
+    for name, value in details.items():
+        known = problem.details.setdefault(name, value)
+        if known is not value and isinstance(value, int) and isinstance(known, int):
+            problem.details[name] = known + value

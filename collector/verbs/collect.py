@@ -3,30 +3,28 @@
 import argparse
 import contextlib
 import sys
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked, TraceError
+from collector.errors import PackageError
 from collector.limits import KINDS, Limits, Who, parse_moment, parse_who
-from collector.plain import plain_line, say
+from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
 from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
+from collector.verbs.storing import Results, collect_file, collect_source, summary, unpacking_place
 
 if TYPE_CHECKING:
-    from collector.pipeline import ImportReport, Progress
     from collector.store.engine import TraceFolder
     from collector.symbols import Symbols
 
-__all__ = ["add", "collect_file", "run", "summary", "tell"]
-
-_OF_ONE_FILE = (AlreadyCollected, StoreLocked)
-"""Errors of the database after which other files can still be collected."""
+__all__ = ["add", "run"]
 
 EXAMPLE = r"""example:
   sockscope collect C:\traces\loopback.etl
       reads the trace, stores its sockets, operations and heap blocks, and prints its key;
       `sockscope serve` then shows it at /t/KEY
+  sockscope collect kernel.etl sockets.etl heap.etl --as one
+      joins the files of sessions that ran at the same time, or the parts of a split one
   sockscope collect --follow C:\traces\running.etl
       shows a trace while its session still records it
   sockscope collect --watch C:\traces
@@ -38,8 +36,13 @@ exit status: 0 complete; 3 stored, but with loss or damage; 1 not stored, of sev
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "collect", "decode trace files into the database", EXAMPLE)
-    parser.add_argument("files", nargs="*", metavar="FILE", help="an .etl file")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="an .etl file, or a .zip, .diagsession, .gz, .cab or .7z with one or more inside"
+    )
     parser.add_argument("--name", help="show the trace under this name instead of the file's (one file only)")
+    parser.add_argument(
+        "--as", dest="joined_as", choices=("one",), help="one: all files are of one recording and become one trace, joined on their clocks"
+    )
     parser.add_argument("--keep", action="store_true", help="refuse a file that is collected already, instead of replacing its trace")
     parser.add_argument(
         "--symbols",
@@ -71,7 +74,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if wrong := wrong_usage(args):
         say(f"sockscope collect: {wrong}", file=sys.stderr)
         return 2
-    if args.name and len(args.files) > 1:
+    if args.name and len(args.files) > 1 and not args.joined_as:
         say("sockscope collect: --name fits one file only.", file=sys.stderr)
         return 2
     limits = Limits(tuple(args.process), args.from_ns, args.to_ns, tuple(kind for kind in KINDS if kind in args.only))
@@ -88,75 +91,48 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
             return follow_file(args, folder_of(args), should_cancel, symbols, limits)
         if args.watch is not None:
             return watch_folder(args, folder_of(args), should_cancel, symbols, limits)
-        return _collect_all(args, should_cancel, symbols, limits)
+        folder = folder_of(args)
+        if args.joined_as:
+            return _collect_as_one(args, folder, should_cancel, symbols, limits)
+        return _collect_all(args, folder, should_cancel, symbols, limits)
 
 
-def _collect_all(args: argparse.Namespace, should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits) -> int:
-    folder = folder_of(args)
-    complete: list[str] = []
-    limited: list[str] = []
-    failed: list[str] = []
+def _collect_all(
+    args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits
+) -> int:
+    results = Results()
     left = list(args.files)
-    while left:
-        file = left.pop(0)
-        try:
-            report = collect_file(file, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
-        except TraceError as error:
-            say(str(error), file=sys.stderr)
-            failed.append(file)
-            if isinstance(error, CollectCancelled) or (isinstance(error, StoreError) and not isinstance(error, _OF_ONE_FILE)):
-                break  # the folder is the same for the files to come
-            continue
-        (limited if report.is_limited else complete).append(file)
-        say(summary(report), flush=True)
-    if len(args.files) > 1:
-        results = (("stored", complete), ("stored with loss or damage", limited), ("not stored", failed), ("not tried", left))
-        say("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in results if files), file=sys.stderr)
-    if failed:
-        return 1
-    return 3 if limited else 0
+    while left and not results.is_over:
+        collect_file(left.pop(0), folder, should_cancel, results, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
+    if len(args.files) > 1 or results.count > 1:
+        parts = (*results.parts(), ("not tried", left))
+        say("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in parts if files), file=sys.stderr)
+    return results.status
 
 
-def collect_file(
-    file: str,
-    folder: "TraceFolder",
-    should_cancel: Callable[[], bool],
-    *,
-    keep: bool = False,
-    name: str | None = None,
-    symbols: "Symbols | None" = None,
-    limits: Limits | None = None,
-) -> "ImportReport":
-    """Collect one file with a progress bar on stderr, then say there what limits it. Raises TraceError."""
-    from tqdm import tqdm
+def _collect_as_one(
+    args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits
+) -> int:
+    """Collect all files as one trace. Raises TraceError."""
+    from collector.packages import traces_in
+    from collector.together import one_trace
 
-    from collector.pipeline import import_trace
-    from collector.source import Source
+    def refuse(sentence: str) -> None:
+        raise PackageError(f"{sentence} Without it the trace would not be whole.")
 
-    with (
-        Source.open(file) as source,
-        tqdm(total=source.size, unit="B", unit_scale=True, desc=plain_line(source.name), leave=False, disable=None) as bar,
-    ):
-        began = time.monotonic()
-
-        def show(progress: "Progress") -> None:
-            rate = progress.records / max(time.monotonic() - began, 0.001)
-            bar.set_postfix_str(f"{progress.stage}, {progress.records:,} events, {rate:,.0f}/s", refresh=False)
-            bar.update(progress.bytes_done - bar.n)
-
-        report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols, limits=limits)
-    tell(report)
-    return report
-
-
-def tell(report: "ImportReport") -> None:
-    """Say on stderr what limits a stored trace, and what symbol files gave."""
-    for problem in report.problems:
-        if problem.severity != Severity.NOTE:
-            say(f"{report.name}: {problem.severity.replace('_', ' ')}: {problem.text}", file=sys.stderr)
-    if report.naming is not None:
-        for line in (*report.naming.lines, report.naming.summary()):
-            say(f"{report.name}: symbols: {line}", file=sys.stderr)
+    place = unpacking_place(folder)
+    with contextlib.ExitStack() as stack:
+        sources = []
+        for file in args.files:
+            with contextlib.closing(traces_in(file, place=place, should_cancel=should_cancel, on_fault=refuse)) as found:
+                sources += [stack.enter_context(source) for source in found]
+        if len(sources) < 2:
+            say("sockscope collect: --as one joins two files or more.", file=sys.stderr)
+            return 2
+        with one_trace(sources, place=place, should_cancel=should_cancel) as source:
+            report = collect_source(source, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
+    say(summary(report), flush=True)
+    return 3 if report.is_limited else 0
 
 
 def _who(text: str) -> Who:
@@ -171,11 +147,3 @@ def _moment(text: str) -> int:
         return parse_moment(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def summary(report: "ImportReport") -> str:
-    """One line for a stored trace."""
-    nouns = (("process", "process", "processes"), ("socket", "socket", "sockets"), ("operation", "operation", "operations"),
-             ("allocation", "allocation", "allocations"), ("finding", "finding", "findings"))  # fmt: skip
-    counts = ", ".join(f"{n:,} {one if n == 1 else many}" for table, one, many in nouns if (n := report.counts[table]) or table == "socket")
-    return f"{report.key}  {report.name}: {report.counts['records']:,} records, {counts} in {report.seconds:.1f} s"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from collector.errors import StoreError, StoreLocked, TraceError
 from collector.limits import parse_moment
 from collector.plain import say
 
@@ -33,7 +32,9 @@ def add_growing(parser: argparse.ArgumentParser) -> None:
     waiting.add_argument(
         "--idle", dest="idle_seconds", type=_seconds, metavar="TIME", help="follow until the file has not grown for so long"
     )
-    waiting.add_argument("--watch", metavar="DIR", help="collect each .etl file that is put into this folder, once it has come to rest")
+    waiting.add_argument(
+        "--watch", metavar="DIR", help="collect each .etl file or package that is put into this folder, once it has come to rest"
+    )
     waiting.add_argument(
         "--settle", dest="settle_seconds", type=_seconds, metavar="TIME", help="how long a file must not have changed (default: 3s)"
     )
@@ -46,9 +47,11 @@ def wrong_usage(args: argparse.Namespace) -> str:
     if args.watch is not None and args.name:
         return "--name fits one file only, and --watch takes many."
     if args.watch is None and not args.files:
-        return "name an .etl file, or a folder with --watch."
+        return "name an .etl file or a package with one, or a folder with --watch."
     if args.follow and len(args.files) > 1:
         return "--follow takes one file."
+    if args.joined_as and (args.follow or args.watch is not None):
+        return "--as one takes files that are finished: leave --follow and --watch out."
     if args.follow and args.keep:
         return "--keep does not go with --follow: which trace a file becomes is known only when its session has ended."
     if not args.follow and (args.for_seconds is not None or args.idle_seconds is not None):
@@ -63,7 +66,7 @@ def follow_file(
 ) -> int:
     """Follow one file, and say where it can be seen. Raises TraceError."""
     from collector.follow import follow
-    from collector.verbs.collect import summary, tell
+    from collector.verbs.storing import summary, tell
 
     shown: list[str] = []
 
@@ -96,38 +99,20 @@ def watch_folder(
     args: argparse.Namespace, folder: "TraceFolder", should_stop: Callable[[], bool], symbols: "Symbols | None", limits: "Limits"
 ) -> int:
     """Collect what is put into a folder until it is told to stop. Raises TraceError where nothing more can be stored."""
-    from collector.pipeline import trace_key
-    from collector.source import Source
-    from collector.verbs.collect import collect_file, summary
+    from collector.verbs.storing import Results, collect_file
     from collector.watch import SETTLE_SECONDS, settled_files
 
     place = Path(args.watch)
-    counts = {"stored": 0, "stored with loss or damage": 0, "there already": 0, "not stored": 0}
+    results = Results(is_watching=True)
     settle = args.settle_seconds if args.settle_seconds is not None else SETTLE_SECONDS
     files = settled_files(place, should_stop, settle_seconds=settle, on_trouble=lambda sentence: say(sentence, file=sys.stderr))
-    say(f"Watching {place} for .etl files (Ctrl+C stops it)", file=sys.stderr, flush=True)
+    say(f"Watching {place} for traces (Ctrl+C stops it)", file=sys.stderr, flush=True)
     for path in files:
-        try:
-            with Source.open(path) as source:
-                is_there = folder.has_trace(trace_key(source, should_stop) + limits.suffix)
-            if is_there:
-                counts["there already"] += 1
-                continue
-            report = collect_file(str(path), folder, should_stop, symbols=symbols, limits=limits)
-        except TraceError as error:
-            if should_stop():
-                break
-            counts["not stored"] += 1
-            say(str(error), file=sys.stderr, flush=True)
-            if isinstance(error, StoreError) and not isinstance(error, StoreLocked):
-                break  # the folder is the same for the files to come
-            continue
-        counts["stored with loss or damage" if report.is_limited else "stored"] += 1
-        say(summary(report), flush=True)
-    say("; ".join(f"{count:,} {words}" for words, count in counts.items() if count) or "No file was put there.", file=sys.stderr)
-    if counts["not stored"]:
-        return 1
-    return 3 if counts["stored with loss or damage"] else 0
+        collect_file(str(path), folder, should_stop, results, symbols=symbols, limits=limits)
+        if results.is_over:
+            break
+    say("; ".join(f"{len(found):,} {words}" for words, found in results.parts() if found) or "No file was put there.", file=sys.stderr)
+    return results.status
 
 
 def _seconds(text: str) -> float:

@@ -173,10 +173,12 @@ def guarded(windows: "Windows", plan: Plan) -> Iterator["Recorder"]:
 
 def collect_and_link(args: argparse.Namespace, file: Path, should_cancel: Callable[[], bool]) -> bool:
     """Collect a recorded trace and print where it can be seen; returns whether it has no loss or damage. Raises TraceError."""
+    from collector.source import Source
     from collector.verbs.arguments import folder_of
-    from collector.verbs.collect import collect_file, summary
+    from collector.verbs.storing import collect_source, summary
 
-    report = collect_file(str(file), folder_of(args), should_cancel)
+    with Source.open(file) as source:
+        report = collect_source(source, folder_of(args), should_cancel)
     say(summary(report))
     say(f"{_ADDRESS}{report.key}  (while `sockscope serve` runs)", flush=True)
     return not report.is_limited

@@ -1,0 +1,164 @@
+"""Traces of the files that a user names into the database, with a progress bar and a line for each: what `collect` and --watch share."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked, TraceError
+from collector.plain import plain_line, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from collector.limits import Limits
+    from collector.pipeline import ImportReport, Progress
+    from collector.source import Source
+    from collector.store.engine import TraceFolder
+    from collector.symbols import Symbols
+
+__all__ = ["Results", "collect_file", "collect_source", "summary", "tell", "unpacking_place"]
+
+_OF_ONE_FILE = (AlreadyCollected, StoreLocked)
+"""Errors of the database after which other files can still be collected."""
+
+
+@dataclass(slots=True)
+class Results:
+    """What became of the traces of some files, by what they are called; `is_over` when no other can be stored either."""
+
+    stored: list[str] = field(default_factory=list)
+    limited: list[str] = field(default_factory=list)
+    there_already: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    is_over: bool = False
+    is_watching: bool = False
+    """Whether being told to stop is no failure."""
+
+    @property
+    def count(self) -> int:
+        return sum(len(files) for _, files in self.parts())
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        return 1 if self.failed else 3 if self.limited else 0
+
+    def parts(self) -> tuple[tuple[str, list[str]], ...]:
+        """Each result in words, and what it befell."""
+        return (
+            ("stored", self.stored),
+            ("stored with loss or damage", self.limited),
+            ("there already", self.there_already),
+            ("not stored", self.failed),
+        )
+
+    def fail(self, file: str, error: TraceError) -> None:
+        """Say why something was not stored, or that no more is to be."""
+        if isinstance(error, CollectCancelled) and self.is_watching:
+            self.is_over = True
+            return
+        say(str(error), file=sys.stderr, flush=True)
+        self.failed.append(file)
+        is_of_store = isinstance(error, StoreError) and not isinstance(error, _OF_ONE_FILE)  # the folder is the same for the files to come
+        self.is_over = self.is_over or is_of_store or isinstance(error, CollectCancelled)
+
+
+def collect_file(
+    file: str,
+    folder: "TraceFolder",
+    should_cancel: Callable[[], bool],
+    results: Results,
+    *,
+    keep: bool = False,
+    name: str | None = None,
+    symbols: "Symbols | None" = None,
+    limits: "Limits | None" = None,
+) -> None:
+    """Collect the trace of a file, or each of a package, and say of each on stdout what was stored or on stderr why it was not.
+
+    While watching, a trace that is there is left alone.
+    """
+    from collector.packages import traces_in
+    from collector.pipeline import trace_key
+
+    def tell_fault(sentence: str) -> None:
+        say(sentence, file=sys.stderr)
+        results.failed.append(file)
+
+    suffix = limits.suffix if limits else ""
+    try:
+        with contextlib.closing(
+            traces_in(file, place=unpacking_place(folder), should_cancel=should_cancel, on_fault=tell_fault)
+        ) as sources:
+            for n, source in enumerate(sources):
+                label = file if source.name == source.path.name else f"{file}: {source.name.partition(' (in ')[0]}"
+                shown = f"{name} ({source.name})" if name and n else name
+                with source:
+                    try:
+                        if results.is_watching and folder.has_trace(trace_key(source, should_cancel) + suffix):
+                            results.there_already.append(label)
+                            continue
+                        report = collect_source(source, folder, should_cancel, keep=keep, name=shown, symbols=symbols, limits=limits)
+                    except TraceError as error:
+                        results.fail(label, error)
+                        if results.is_over:
+                            return
+                        continue
+                (results.limited if report.is_limited else results.stored).append(label)
+                say(summary(report), flush=True)
+    except TraceError as error:
+        results.fail(file, error)
+
+
+def unpacking_place(folder: "TraceFolder") -> "Path | None":
+    """Where packages are unpacked: beside the traces, where there is room for them; before there are any, where the system likes it."""
+    return folder.root if folder.root.is_dir() else None
+
+
+def collect_source(
+    source: "Source",
+    folder: "TraceFolder",
+    should_cancel: Callable[[], bool],
+    *,
+    keep: bool = False,
+    name: str | None = None,
+    symbols: "Symbols | None" = None,
+    limits: "Limits | None" = None,
+) -> "ImportReport":
+    """Collect one trace with a progress bar on stderr, then say there what limits it. Raises TraceError."""
+    from tqdm import tqdm
+
+    from collector.pipeline import import_trace
+
+    with tqdm(total=source.size, unit="B", unit_scale=True, desc=plain_line(source.name), leave=False, disable=None) as bar:
+        began = time.monotonic()
+
+        def show(progress: "Progress") -> None:
+            rate = progress.records / max(time.monotonic() - began, 0.001)
+            bar.set_postfix_str(f"{progress.stage}, {progress.records:,} events, {rate:,.0f}/s", refresh=False)
+            bar.update(progress.bytes_done - bar.n)
+
+        report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols, limits=limits)
+    tell(report)
+    return report
+
+
+def tell(report: "ImportReport") -> None:
+    """Say on stderr what limits a stored trace, and what symbol files gave."""
+    for problem in report.problems:
+        if problem.severity != Severity.NOTE:
+            say(f"{report.name}: {problem.severity.replace('_', ' ')}: {problem.text}", file=sys.stderr)
+    if report.naming is not None:
+        for line in (*report.naming.lines, report.naming.summary()):
+            say(f"{report.name}: symbols: {line}", file=sys.stderr)
+
+
+def summary(report: "ImportReport") -> str:
+    """One line for a stored trace."""
+    nouns = (("process", "process", "processes"), ("socket", "socket", "sockets"), ("operation", "operation", "operations"),
+             ("allocation", "allocation", "allocations"), ("finding", "finding", "findings"))  # fmt: skip
+    counts = ", ".join(f"{n:,} {one if n == 1 else many}" for table, one, many in nouns if (n := report.counts[table]) or table == "socket")
+    return f"{report.key}  {report.name}: {report.counts['records']:,} records, {counts} in {report.seconds:.1f} s"
