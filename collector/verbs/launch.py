@@ -28,8 +28,14 @@ exit status: 0 complete; 3 recorded, but with loss or damage; 1 nothing recorded
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "launch", "start a program and record it from its first call (Windows)", EXAMPLE)
-    parser.add_argument("program", metavar="PROGRAM", help="the program, by its path or as the prompt finds it")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="what the program gets")
+    parser.usage = "sockscope launch [OPTIONS] PROGRAM [ARGS ...]"
+    # One argument, not two: argparse would keep a “--” that is the program's.
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="PROGRAM [ARGS ...]",
+        help="the program, by its path or as the prompt finds it, and all that it gets",
+    )
     what = parser.add_argument_group("what is recorded")
     what.add_argument("--heap", action="store_true", help="its heap; heap and sockets when neither is named")
     what.add_argument("--winsock", action="store_true", help="sockets, of all processes")
@@ -44,7 +50,10 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
     is_both = not (args.heap or args.winsock)
     plan = plan_of(args, winsock=args.winsock or is_both, heap=args.heap or is_both)
-    words = [args.program, *args.arguments]
+    words = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not words:
+        say("sockscope launch: name a program, after the options.", file=sys.stderr)
+        return 2
     if args.print_commands:
         print_commands(plan, words=words)
         return 0

@@ -263,10 +263,17 @@ def test_only_full_buffers_are_written_unless_asked_for(recorded: Played, tmp_pa
     assert {call.properties.FlushTimer for call in recorded.named("StartTraceW")} == {0}
 
 
-@pytest.mark.parametrize("words", [["app.exe", "--name", "y", "--help"], ["--", "app.exe", "--name", "y", "--help"]])
-def test_what_follows_the_program_is_the_programs(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    assert main(["launch", "--print-commands", "--heap", *words]) == 0
-    assert '-PidNewProcess "app.exe --name y --help"' in capsys.readouterr().out
+@pytest.mark.parametrize("words", [[], ["--"]])
+@pytest.mark.parametrize("arguments", [["--name", "y", "--help"], ["--", "-x"], ["x", "--", "y"], []])
+def test_what_follows_the_program_is_the_programs(capsys: pytest.CaptureFixture[str], words: list[str], arguments: list[str]) -> None:
+    assert main(["launch", "--print-commands", "--heap", *words, "app.exe", *arguments]) == 0
+    assert f'-PidNewProcess "{" ".join(["app.exe", *arguments])}"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["--heap"], ["--"]])
+def test_a_launch_of_nothing(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert main(["launch", *words]) == 2
+    assert "name a program" in capsys.readouterr().err
 
 
 def test_stacks_none_asks_for_none(capsys: pytest.CaptureFixture[str]) -> None:
