@@ -35,7 +35,7 @@ PARAMETERS = {
 }
 """The description and an example of each."""
 
-_MORE = {"trace": "fd96715a3a6d", "q": "10054"}
+_MORE = {"since": "2f1a-18c0", "trace": "fd96715a3a6d", "q": "10054"}
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "process": ("client.exe",),

@@ -1,6 +1,8 @@
 """The stream of events behind the pages of a trace that is still being recorded."""
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
@@ -16,9 +18,18 @@ __all__ = ["router"]
 
 router = APIRouter()
 
+Since = Annotated[
+    str,
+    Query(
+        description="The version that a page shows, as `grown` or the page names it.",
+        max_length=64,
+        json_schema_extra={"example": "2f1a-18c0"},
+    ),
+]
+
 
 @router.get("/live/{trace_key}", name="growth", summary="How a trace grows", response_class=StreamingResponse)
-async def growth(request: Request, trace_key: TraceKey, since: str = "") -> Response:
+async def growth(request: Request, trace_key: TraceKey, since: Since = "") -> Response:
     """Server-sent events: `grown` when there is more than the page of version `since` shows, `ended` when no more comes."""
     folder: TraceFolder = request.app.state.folder
     streams: Streams = request.app.state.streams
