@@ -1,7 +1,9 @@
 """The history in migrations/ leads to the tables that the code declares."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -15,7 +17,10 @@ from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder, stored_version
 from collector.store.migrate import history, migrations_path, upgrade, upgrade_trace
 from collector.store.tables import CATALOG, CATALOG_VERSION, TRACE, TRACE_VERSION
+from tests.build import Trace
 from tests.build.database import BUILT_KEY, built_database
+from tests.build.imported import ImportTrace
+from tests.test_app_heap_random import anything
 
 BRANCHES = [("catalog", CATALOG, CATALOG_VERSION), ("traces", TRACE, TRACE_VERSION)]
 
@@ -76,6 +81,30 @@ def test_a_newer_trace_or_catalog_is_not_touched(tmp_path: Path) -> None:
         upgrade_trace(folder, BUILT_KEY)
     with pytest.raises(StoreTooNew):
         Catalog(TraceFolder(tmp_path))
+
+
+_BEFORE_T0002 = """
+    DROP TABLE heap_class; DROP TABLE heap_stack; DROP INDEX ix_socket_older; DROP INDEX ix_allocation_address;
+    CREATE INDEX ix_allocation_address ON allocation (trace_id, process_n, address, first_ns);
+    UPDATE alembic_version SET version_num = 't0001';
+"""
+_SUMS = (
+    "SELECT * FROM heap_class ORDER BY heap_n, what, place",
+    "SELECT heap_n, stack_n, blocks, bytes, held, held_bytes, freed, first_ns, last_ns, is_suspect FROM heap_stack ORDER BY 1, 2",
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_of_heaps_are_made_for_traces_that_have_none(import_trace: ImportTrace, seed: int) -> None:
+    made = import_trace(Trace().cpu(0, *anything(Random(seed))).lose_events(3))
+    wanted = [made.rows(query) for query in _SUMS]
+    with closing(sqlite3.connect(made.path)) as db:
+        db.executescript(_BEFORE_T0002)
+
+    assert upgrade_trace(made.folder, made.report.key) is True
+    assert [made.rows(query) for query in _SUMS] == wanted
+    assert {row[2] for row in wanted[0]} == {"size", "lifetime", "ended", "adopted"}
+    assert any(row[-1] for row in wanted[1])
 
 
 def test_an_older_database_is_brought_up_to_date_with_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

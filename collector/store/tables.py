@@ -34,8 +34,8 @@ __all__ = [
     "TRACE_VERSION",
 ]
 
-CATALOG_VERSION = "c0001"
-TRACE_VERSION = "t0001"
+CATALOG_VERSION = "c0002"
+TRACE_VERSION = "t0002"
 
 NAMING = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(referred_table_name)s", "pk": "pk_%(table_name)s"}
 
@@ -115,11 +115,11 @@ trace_entry = Table(
     _number("bytes_done", "input bytes read so far, while collecting"),
     _number("bytes_total"),
     _text("message", "why it was interrupted"),
-    _text("live_key", "key under which it is shown while its session records"),
     _number("collector_pid", "process that is collecting it"),
     _text("collected_utc", "when collecting began, ISO 8601", required=True),
     _text("finished_utc"),
     _text("collector_version"),
+    _text("live_key", "key under which it is shown while its session records"),
     comment="Traces of this folder.",
 )
 

@@ -48,7 +48,6 @@ def upgrade() -> None:
         sa.Column("bytes_done", NUMBER, nullable=True, comment="input bytes read so far, while collecting"),
         sa.Column("bytes_total", NUMBER, nullable=True),
         sa.Column("message", sa.Text(), nullable=True, comment="why it was interrupted"),
-        sa.Column("live_key", sa.Text(), nullable=True, comment="key under which it is shown while its session records"),
         sa.Column("collector_pid", NUMBER, nullable=True, comment="process that is collecting it"),
         sa.Column("collected_utc", sa.Text(), nullable=False, comment="when collecting began, ISO 8601"),
         sa.Column("finished_utc", sa.Text(), nullable=True),

@@ -90,7 +90,7 @@ def upgrade() -> None:
         comment="Heap blocks from alloc to free.",
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_allocation_address", "allocation", ["trace_id", "process_n", "address", "first_ns", "size"], unique=False)
+    op.create_index("ix_allocation_address", "allocation", ["trace_id", "process_n", "address", "first_ns"], unique=False)
     op.create_index(
         "ix_allocation_held",
         "allocation",
@@ -239,25 +239,6 @@ def upgrade() -> None:
     )
     op.create_index("ix_heap_anomaly_process_n", "heap_anomaly", ["trace_id", "process_n", "t_ns"], unique=False)
     op.create_table(
-        "heap_class",
-        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
-        sa.Column("heap_n", NUMBER, nullable=False),
-        sa.Column(
-            "what",
-            sa.Text(),
-            nullable=False,
-            comment="size: at their start; lifetime: of those freed, moved or destroyed with their heap; ended; adopted",
-        ),
-        sa.Column("place", NUMBER, nullable=False, comment="class of size or lifetime, 0 is the lowest"),
-        sa.Column("blocks", NUMBER, nullable=False),
-        sa.Column("bytes", NUMBER, nullable=False, comment="at their start; of ended and adopted ones at their end"),
-        sa.Column("held", NUMBER, nullable=False, comment="of these blocks at the end of the trace"),
-        sa.Column("held_bytes", NUMBER, nullable=False),
-        sa.PrimaryKeyConstraint("trace_id", "heap_n", "what", "place", name="pk_heap_class"),
-        comment="Blocks of a heap by class; ended: all that began and ended in the trace; adopted: those from before it that ended.",
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
         "heap_counter",
         sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
         sa.Column("process_n", NUMBER, nullable=False),
@@ -320,25 +301,6 @@ def upgrade() -> None:
         comment="Live heap in sparse buckets; exact at the borders.",
         sqlite_with_rowid=False,
     )
-    op.create_table(
-        "heap_stack",
-        sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
-        sa.Column("n", NUMBER, nullable=False),
-        sa.Column("heap_n", NUMBER, nullable=False),
-        sa.Column("stack_n", NUMBER, nullable=True, comment="NULL: the blocks without a stack"),
-        sa.Column("blocks", NUMBER, nullable=False, comment="that began in the trace"),
-        sa.Column("bytes", NUMBER, nullable=False, comment="at their start"),
-        sa.Column("held", NUMBER, nullable=False, comment="of these blocks at the end of the trace"),
-        sa.Column("held_bytes", NUMBER, nullable=False),
-        sa.Column("freed", NUMBER, nullable=False, comment="blocks that were freed, moved or destroyed with their heap"),
-        sa.Column("first_ns", NUMBER, nullable=False, comment="of the first block; ns since time 0"),
-        sa.Column("last_ns", NUMBER, nullable=False, comment="of the last block; ns since time 0"),
-        sa.Column("is_suspect", sa.Boolean(), nullable=False, comment="records were lost after a held block began"),
-        sa.PrimaryKeyConstraint("trace_id", "n", name="pk_heap_stack"),
-        comment="What a stack allocated on a heap, blocks from before the trace left out.",
-        sqlite_with_rowid=False,
-    )
-    op.create_index("ix_heap_stack_heap_n", "heap_stack", ["trace_id", "heap_n"], unique=False)
     op.create_table(
         "io_finding",
         sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
@@ -785,14 +747,6 @@ def upgrade() -> None:
         postgresql_where=sa.text("listener = 1"),
     )
     op.create_index("ix_socket_local_n", "socket", ["trace_id", "local_n"], unique=False)
-    op.create_index(
-        "ix_socket_older",
-        "socket",
-        ["trace_id", "process_n"],
-        unique=False,
-        sqlite_where=sa.text("created_ns IS NULL"),
-        postgresql_where=sa.text("created_ns IS NULL"),
-    )
     op.create_index("ix_socket_process_n", "socket", ["trace_id", "process_n", "first_ns"], unique=False)
     op.create_index("ix_socket_remote_n", "socket", ["trace_id", "remote_n"], unique=False)
     op.create_index("ix_socket_sends", "socket", ["trace_id", "sends"], unique=False)
