@@ -4,3 +4,5 @@ const current = document.querySelector(".sections a[aria-current]");
 const row = current?.closest(".sections");
 
 if (row) row.scrollLeft = current.offsetLeft - (row.clientWidth - current.offsetWidth) / 2;
+
+export {}; // a module, as all scripts are: its names are its own
