@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from app import cli
 from app.main import create_app
 from app.settings import Settings
-from collector import sending
+from collector import sending, watch
 from collector.errors import CollectCancelled, SendError, SourceError
 from collector.sending import Target, send_file
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
+from collector.watch import settled_files
 from tests.build import Trace, afd
+from tests.build.growing import Time
 from tests.cutting_proxy import cutting
 
 TOKEN = "t" * 20
@@ -234,6 +236,31 @@ def test_the_verb(site: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     assert "is no address" in capsys.readouterr().err
     assert cli.main(["send", str(good), "--to", "https://127.0.0.1:1", "--ca-file", str(bad)]) == 2
     assert "certificates cannot be read" in capsys.readouterr().err
+
+
+def test_a_folder_is_watched(
+    site: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in (90, 91):
+        (tmp_path / f"part{n}.etl").write_bytes(a_trace(n))
+    (tmp_path / "bad.etl").write_bytes(b"PK" + bytes(500))
+    time = Time(iter(()))
+
+    def bounded(place: Path, should_stop: object, **options: Any) -> Iterator[Path]:  # Any: those of the real one
+        return settled_files(place, lambda: time.waits >= 8, wait=time.wait, now=time.now, **options)
+
+    monkeypatch.setattr(watch, "settled_files", bounded)
+    assert cli.main(["send", "--watch", str(tmp_path), "--to", site, "--token", TOKEN]) == 1
+    said = capsys.readouterr()
+    assert [line.split("  ")[1].partition(":")[0] for line in said.out.splitlines()] == ["part90.etl", "part91.etl"]
+    assert said.err.count("bad.etl") == 1
+    assert {"part90.etl", "part91.etl"} <= {name for name, _ in states(root).values()}
+
+
+@pytest.mark.parametrize("words", [[], ["a.etl", "--watch", "."]])
+def test_files_or_a_folder(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["send", *words, "--to", "http://127.0.0.1:1"]) == 2
+    assert "name files, or a folder with --watch" in capsys.readouterr().err
 
 
 def test_an_answer_that_is_no_page_of_ours(file: Path) -> None:

@@ -23,6 +23,10 @@ EXAMPLE = r"""example:
       sends the file to the dashboard there, which collects it, and prints the address of its page;
       broken off, the same command goes on where it was
 
+  sockscope send --watch C:\traces --to https://traces.example:8350/ --token SECRET
+      sends the files of a recording that begins a new file now and then, each when it is finished;
+      what is there already is not sent again
+
 The dashboard must take uploads: sockscope serve --uploads.
 
 exit status: 0 all are there; 1 at least one is not; 2 wrong usage"""
@@ -31,7 +35,8 @@ exit status: 0 all are there; 1 at least one is not; 2 wrong usage"""
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "send", "send trace files to a dashboard elsewhere", EXAMPLE)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="an .etl file that nothing writes any more")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="an .etl file that nothing writes any more")
+    parser.add_argument("--watch", metavar="DIR", help="send each .etl file of this folder once it has come to rest, until Ctrl+C")
     add_target(parser, is_required=True)
     parser.add_argument("--no-wait", action="store_true", help="end when the files have arrived, before they are collected there")
     parser.set_defaults(run=run)
@@ -58,13 +63,24 @@ def target_of(args: argparse.Namespace) -> "Target":
 
 
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
-    """Send each file."""
+    """Send each file, or what comes into a folder."""
+    if bool(args.files) == (args.watch is not None):
+        say("sockscope send: name files, or a folder with --watch.", file=sys.stderr)
+        return 2
     try:
         target = target_of(args)
     except ValueError as error:
         say(f"sockscope send: {error}", file=sys.stderr)
         return 2
-    return send_files(args.files, target, should_cancel, wait_for_pages=not args.no_wait)
+    if args.watch is None:
+        return send_files(args.files, target, should_cancel, wait_for_pages=not args.no_wait)
+    from collector.watch import settled_files
+
+    say(f"Watching {args.watch} for .etl files (Ctrl+C stops it)", file=sys.stderr, flush=True)
+    status = 0
+    for path in settled_files(Path(args.watch), should_cancel, on_trouble=lambda sentence: say(sentence, file=sys.stderr)):
+        status |= send_files([str(path)], target, should_cancel, wait_for_pages=not args.no_wait)
+    return status
 
 
 def send_files(files: list[str], target: "Target", should_cancel: Callable[[], bool], *, wait_for_pages: bool = True) -> int:
