@@ -203,7 +203,8 @@ class _Sending:
             self._pause(1.0)
             state = self._patiently(self.link.state)
             if state["state"] == "failed":
-                raise SendError(f"{self.name}: it has arrived and cannot be collected there: {state.get('message', '')}")
+                reason = str(state.get("message", "")).removeprefix(f"{self.name}: ")
+                raise SendError(f"{self.name}: it has arrived and cannot be collected there: {reason}")
             if state["state"] in ("absent", "arriving"):
                 raise SendError(f"{self.name}: it had arrived and is gone from there again: somebody cancelled it. Send it anew.")
         return Sent(str(state["key"]), str(state["state"]), self.link.page(state["href"]))
