@@ -1,7 +1,7 @@
 """From a file that a user names to the traces in it: itself, or what is in the package that it is.
 
-Only what begins as an ETL file is unpacked, into files without a name that the system deletes when they are closed. The names of the
-files inside are shown and never used as paths.
+Only what begins as an ETL file or as XML with events is unpacked, into files without a name that the system deletes when they are
+closed. The names of the files inside are shown and never used as paths.
 """
 
 import io
@@ -15,13 +15,14 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from collector.errors import CollectCancelled, PackageError, Problem, SourceError
+from collector.errors import CollectCancelled, FormatError, PackageError, Problem, SourceError
 from collector.packages.archives import members_of_7z, members_of_cabinet
 from collector.packages.members import Broken, Encrypted, Member, PackedBytes
 from collector.packages.zips import members_of_gzip, members_of_zip
 from collector.readers.etl import is_etl
 from collector.readers.problems import DAMAGED_PACKAGE
 from collector.source import Source, nameless_file
+from collector.texts import is_event_xml, trace_of_xml
 
 __all__ = ["SUFFIXES", "traces_in"]
 
@@ -118,7 +119,7 @@ def traces_in(
     source = Source.open(path)
     kind = _kind_of(source.read_at(0, _SNIFF_BYTES))
     if kind is None:
-        yield source
+        yield _read(source, place, should_cancel)
         return
     with source:
         limit = most_bytes if most_bytes is not None else max(_LEAST_LIMIT, _MOST_TIMES * source.size)
@@ -128,6 +129,14 @@ def traces_in(
             raise job.nothing(kind.words)
         for fault in job.faults:
             on_fault(f"{source.name}: {fault}")
+
+
+def _read(source: Source, place: Path | None, should_cancel: Callable[[], bool]) -> Source:
+    """The trace that a text is, or what was given."""
+    if not is_event_xml(source.read_at(0, _SNIFF_BYTES)):
+        return source
+    with source:
+        return trace_of_xml(source, place, should_cancel)
 
 
 def _kind_of(start: bytes) -> Kind | None:
@@ -158,7 +167,7 @@ def _traces_of(member: Member, package: Source, job: _Unpacking, depth: int) -> 
             job.faults.append(f"{name} cannot be unpacked: {fault}.")
             return
         kind = None if is_etl(start) else _kind_of(start)
-        if kind is None and not is_etl(start):
+        if kind is None and not is_etl(start) and not is_event_xml(start[:_SNIFF_BYTES]):
             job.others.append(name)
             if member.is_on_the_way:
                 _pass(pieces)  # here, where it is counted and can be cancelled
@@ -168,6 +177,11 @@ def _traces_of(member: Member, package: Source, job: _Unpacking, depth: int) -> 
             return
         source = _copied(chain((start,), pieces), name if kind else f"{name} (in {job.name})", package.path, job.place)
     if kind is None:
+        try:
+            source = _read(source, job.place, job.should_cancel)
+        except FormatError as error:
+            job.faults.append(str(error))
+            return
         job.found += 1
         yield source
         return

@@ -13,6 +13,7 @@ __all__ = [
     "DAMAGED_BUFFER",
     "DAMAGED_PACKAGE",
     "DAMAGED_RECORD",
+    "DAMAGED_TEXT",
     "DAMAGED_TIME",
     "DECOMPRESSION_FAILED",
     "DISORDER",
@@ -23,6 +24,7 @@ __all__ = [
     "SEQUENCE_FAULT",
     "SEQUENCE_GAP",
     "STILL_RECORDED",
+    "TEXT_FORM",
     "TIMER_RESOLUTION",
     "TOO_MANY_FORMS",
     "TOO_MANY_PROVIDERS",
@@ -63,6 +65,22 @@ DAMAGED_PACKAGE = ProblemKind(
     "The package in which the trace came is damaged: {found}.",
     effect="What could be unpacked up to there was read; bytes behind it may be missing, and bytes before it may be wrong.",
     advice="Copy the package again from where it was made; the trace then gets another key.",
+)
+DAMAGED_TEXT = ProblemKind(
+    "damaged_text",
+    Severity.DAMAGE,
+    "Events of the text that could not be read: {count}, or those behind its end; the reason: {found}.",
+    effect="They are missing; what their operations did is known only from their other events.",
+    advice="Write the text again from the recorded .etl file, or better collect that file itself.",
+)
+TEXT_FORM = ProblemKind(
+    "text_form",
+    Severity.LIMIT,
+    "This trace was read from {form} that a tool made of a recording, not from the recording itself; events of call stacks in it, which "
+    "are left out: {stacks:,}.{inferred}",
+    effect="Times have the resolution of the text, 100 ns at best. Stacks are missing, as the text does not say to which event they "
+    "belong, and so are lists, such as the ranges of a heap. The order of events at one moment is that of the text.",
+    advice="Collect the .etl file that the session wrote, where it is still there.",
 )
 ZEROED_BUFFER = ProblemKind(
     "zeroed_buffer",
@@ -216,6 +234,7 @@ CONTAINER_PROBLEMS = (
     LOST_EVENTS,
     LOST_BUFFERS,
     DAMAGED_PACKAGE,
+    DAMAGED_TEXT,
     DAMAGED_BUFFER,
     ZEROED_BUFFER,
     DAMAGED_RECORD,
@@ -238,6 +257,7 @@ CONTAINER_PROBLEMS = (
     UNKNOWN_HEADER_KIND,
     TOO_MANY_PROVIDERS,
     TOO_MANY_FORMS,
+    TEXT_FORM,
 )
 """Worst first, the order in which they are shown."""
 

@@ -25,6 +25,9 @@ EXAMPLE = r"""example:
       `sockscope serve` then shows it at /t/KEY
   sockscope collect kernel.etl sockets.etl heap.etl --as one
       joins the files of sessions that ran at the same time, or the parts of a split one
+  tracerpt trace.etl -of XML -o trace.xml
+  sockscope collect trace.xml
+      where the recording itself is lost; the trust page says what the text does not tell
   sockscope collect --follow C:\traces\running.etl
       shows a trace while its session still records it
   sockscope collect --watch C:\traces
@@ -37,7 +40,10 @@ def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "collect", "decode trace files into the database", EXAMPLE)
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="an .etl file, or a .zip, .diagsession, .gz, .cab or .7z with one or more inside"
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="an .etl file; a .zip, .diagsession, .gz, .cab or .7z with some inside; XML of tracerpt or the Event Viewer",
     )
     parser.add_argument("--name", help="show the trace under this name instead of the file's (one file only)")
     parser.add_argument(

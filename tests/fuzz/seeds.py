@@ -2,9 +2,12 @@
 
 import functools
 import struct
+import tempfile
+from pathlib import Path
 from uuid import UUID
 
 from tests.build import Trace, afd, heap, system
+from tests.build.event_xml import event_xml
 from tests.etl_bytes import (
     EVERY_KIND,
     START_TICKS,
@@ -20,7 +23,7 @@ from tests.etl_bytes import (
 )
 from tests.etl_bytes import system as system_record
 
-__all__ = ["blobs", "files", "packed_pieces"]
+__all__ = ["blobs", "event_texts", "files", "packed_pieces"]
 
 METADATA = UUID("bbccf6c1-6cd1-48c4-80ff-839482e37671")
 PROVIDER = UUID("11111111-2222-3333-4444-555555555555")
@@ -64,6 +67,14 @@ def blobs() -> tuple[bytes, ...]:
     entries = struct.pack("<IIII", 32 + 8, 1, 32 + 16, 2)
     values = PROVIDER.bytes_le + struct.pack("<4I", 32, 1, 2, 0) + entries + words
     return (event, values)
+
+
+@functools.cache
+def event_texts() -> tuple[bytes, ...]:
+    """XML as a tool makes it of a recording, in two encodings."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = event_xml(_story(8).write(Path(folder) / "story.etl"))
+    return (text.encode(), text.encode("utf-16"))
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from collector.readers.etl_buffers import Compression, expand
 from collector.sockaddr import from_sockaddr
 from collector.source import Source
 from collector.store.engine import TraceFolder
+from collector.texts import trace_of_xml
 from tests.etl_bytes import START_TICKS, buffer, event, full, trace
 from tests.etl_reading import check_window
 from tests.fuzz import seeds
@@ -139,6 +140,19 @@ def packed(content: bytes) -> None:
             assert len(expand(content[1:], wanted, methods[content[0] % 3])) <= wanted
 
 
+def event_xml(content: bytes) -> None:
+    """XML with events, read back into records."""
+    if not content:
+        return
+    with _source(content) as source:
+        try:
+            with trace_of_xml(source, None, lambda: False) as trace:
+                for raw in reader_for(trace).windows():
+                    assert len(raw)
+        except TraceError as error:
+            _is_one_line(error)
+
+
 def addresses(content: bytes) -> None:
     """Socket addresses."""
     found = from_sockaddr(content)
@@ -163,6 +177,7 @@ TARGETS = {
         Target("collected", collected, seeds.files, is_file=True, fixed_seconds=10.0),
         Target("metadata", metadata, seeds.blobs, is_file=False),
         Target("packed", packed, seeds.packed_pieces, is_file=False),
+        Target("event_xml", event_xml, seeds.event_texts, is_file=False),
         Target("addresses", addresses, lambda: _ADDRESSES, is_file=False),
     )
 }

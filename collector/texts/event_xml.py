@@ -1,0 +1,222 @@
+"""Events as XML: what tracerpt writes with -of XML, what the Event Viewer saves; read as a stream, and without definitions."""
+
+import codecs
+import re
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from xml.parsers import expat
+
+from collector.errors import CollectCancelled, FormatError, Problem, SourceError
+from collector.readers.problems import DAMAGED_TEXT, TEXT_FORM
+from collector.source import Source
+from collector.texts.transcript import TextEvent, Transcript
+from collector.texts.values import filetime_of, guid_of, hex_bytes, number_of, plain_name
+
+__all__ = ["is_event_xml", "trace_of_xml"]
+
+_PIECE_BYTES = 256 << 10
+_SAMPLE_BYTES = 4 << 20
+_MOST_DEEP = 64
+_MOST_TEXT = 256 << 10  # a payload of 64 KB in hexadecimal
+_MOST_FIELDS = 1024
+_MOST_BEHIND = 8 << 20
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_POINTER_SIZE = re.compile(r'Name="PointerSize">\s*([48])\s*<')
+_WIDE = re.compile(r"<Data[^>]{0,200}>\s*0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
+_DECLARED = re.compile(rb"""<\?xml[^>]{0,200}encoding=["']([A-Za-z0-9_.-]{1,40})["']""")
+
+
+def is_event_xml(start: bytes) -> bool:
+    """Whether a file that starts with these bytes (512) is XML with events."""
+    text = codecs.decode(start, _encoding_of(start), "ignore").lstrip("\ufeff \r\n\t")
+    return text.startswith("<") and re.search(r"<(\w+:)?Events?[\s>]", text) is not None
+
+
+def trace_of_xml(source: Source, place: Path | None, should_cancel: Callable[[], bool]) -> Source:
+    """The events of an XML file as a trace, open; its identity is that of the file.
+
+    Raises: SourceError; FormatError for XML that may not be read; EmptyTrace without an event; CollectCancelled.
+    """
+
+    def look() -> None:
+        if should_cancel():
+            raise CollectCancelled("Cancelled. Nothing was stored.")
+
+    digest = source.sha256(look)
+    start = source.read_at(0, _SAMPLE_BYTES)
+    encoding = _encoding_of(start)
+    pointer_size, is_told = _pointer_size(codecs.decode(start, encoding, "replace"))
+    try:
+        with closing(_Spooled(Transcript(pointer_size, place))) as spooled:
+            transcript = spooled.transcript
+            reader = _EventReader(source.name, transcript)
+            damage = _feed(source, encoding, reader, look)
+            file = transcript.close(source.name, should_cancel)
+            size = file.seek(0, 2)
+    except OSError as error:
+        raise SourceError(f"{source.name}: its events cannot be written to the disk: {error.strerror or error}.") from error
+    inferred = "" if is_told else f" That pointers have {pointer_size} bytes is inferred from the values."
+    problems = [
+        *source.problems,
+        Problem(TEXT_FORM, details={"form": "XML", "stacks": transcript.stacks, "inferred": inferred}),
+    ]
+    if damage or reader.skipped or transcript.unread:
+        details: dict[str, object] = {"found": damage or "fields or times that cannot be read back"}
+        problems.append(Problem(DAMAGED_TEXT, max(reader.skipped + transcript.unread, 1), details=details))
+    return Source(file, source.path, size, name=source.name, digest=digest, problems=problems)
+
+
+class _Spooled:
+    """A transcript that is given back."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+
+    def close(self) -> None:
+        self.transcript.discard()
+
+
+def _encoding_of(start: bytes) -> str:
+    for mark, name in ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
+        if start.startswith(mark):
+            return name
+    if start[1:2] == b"\0":
+        return "utf-16-le"
+    if start[:1] == b"\0":
+        return "utf-16-be"
+    declared = _DECLARED.match(start[:512].lstrip())
+    name = declared[1].decode() if declared else "utf-8"
+    try:
+        known = codecs.lookup(name)
+        is_text = known.name not in ("utf-16", "utf-32", "utf-7") and bool(known.decode(b"<", "strict")[0] == "<")
+    except (LookupError, ValueError, AssertionError):
+        return "utf-8"
+    return known.name if is_text else "utf-8"  # a file that was saved anew may still say UTF-16
+
+
+def _pointer_size(sample: str) -> tuple[int, bool]:
+    """4 or 8, and whether the file says so."""
+    told = _POINTER_SIZE.search(sample)
+    if told:
+        return int(told[1]), True
+    return (8 if _WIDE.search(sample) or "0x" not in sample else 4), False
+
+
+def _feed(source: Source, encoding: str, reader: "_EventReader", look: Callable[[], None]) -> str:
+    """Parse the whole file; returns what is wrong where it cannot be read on, else nothing. Raises SourceError, FormatError."""
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for offset in range(0, source.size, _PIECE_BYTES):
+        look()
+        piece = source.read_at(offset, _PIECE_BYTES)
+        is_last = offset + len(piece) >= source.size
+        try:
+            reader.feed(_NOT_XML.sub("\ufffd", decoder.decode(piece, is_last)), is_last=is_last)
+        except expat.ExpatError as error:
+            return f"line {error.lineno:,}: {expat.ErrorString(error.code)}"
+    return ""
+
+
+class _EventReader:
+    """Elements to events. 40 us an event of ten fields, most of it calls from the parser."""
+
+    def __init__(self, name: str, transcript: Transcript) -> None:
+        self.skipped = 0
+        self._name, self._transcript = name, transcript
+        self._event: TextEvent | None = None
+        self._path: list[str] = []
+        self._text: list[str] = []
+        self._length = self._fed = 0
+        self._field = ""
+        self._is_bad = False
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+        self._parser.StartDoctypeDeclHandler = self._refuse_definitions
+
+    def feed(self, text: str, *, is_last: bool) -> None:
+        """Parse a piece. Raises ExpatError; FormatError for what no tool writes."""
+        self._parser.Parse(text, is_last)
+        self._fed += len(text.encode("utf-8", "surrogatepass"))
+        if not is_last and self._fed - max(self._parser.CurrentByteIndex, 0) > _MOST_BEHIND:
+            raise FormatError(f"{self._name}: one element of this XML has more than {_MOST_BEHIND:,} bytes, which no tool writes.")
+
+    def _refuse_definitions(self, *_: object) -> None:
+        raise FormatError(f"{self._name}: this XML brings definitions of its own (DOCTYPE), which no tool writes. It is not read.")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        tag = tag.rpartition(":")[2]
+        self._path.append(tag)
+        if len(self._path) > _MOST_DEEP:
+            raise FormatError(f"{self._name}: this XML is nested deeper than {_MOST_DEEP} elements, which no tool writes.")
+        self._text, self._length = [], 0
+        if tag == "Event":
+            self._event, self._is_bad = TextEvent(), False
+        elif self._event is not None and "RenderingInfo" not in self._path:
+            self._field = attributes.get("Name", "") if tag == "Data" else tag
+            try:
+                self._attributes(self._event, tag, attributes)
+            except ValueError:
+                self._is_bad = True
+
+    def _attributes(self, event: TextEvent, tag: str, found: dict[str, str]) -> None:
+        if tag == "Provider" and (guid := found.get("Guid")):
+            event.provider = guid_of(guid)
+        elif tag == "TimeCreated":
+            event.filetime = filetime_of(found.get("SystemTime", ""))
+        elif tag == "Correlation" and (activity := found.get("ActivityID")):
+            event.activity = guid_of(activity)
+        elif tag == "Execution":
+            event.pid, event.tid = (number_of(found.get(name, "0")) & 0xFFFFFFFF for name in ("ProcessID", "ThreadID"))
+            event.cpu = number_of(found.get("ProcessorID", "0"))
+
+    def _characters(self, text: str) -> None:
+        self._length += len(text)
+        if self._length <= _MOST_TEXT:
+            self._text.append(text)
+
+    def _end(self, tag: str) -> None:
+        tag = self._path.pop()
+        event, text = self._event, "".join(self._text)
+        is_leaf = bool(self._field)
+        self._text = []
+        if event is None:
+            return
+        if tag == "Event":
+            self._finish(event)
+        elif "RenderingInfo" not in self._path and tag != "RenderingInfo":
+            try:
+                self._element(event, tag, text, is_leaf=is_leaf)
+            except ValueError:
+                self._is_bad = True
+        self._field = ""
+
+    def _element(self, event: TextEvent, tag: str, text: str, *, is_leaf: bool) -> None:
+        parent = self._path[-1] if self._path else ""
+        if parent == "System":
+            if tag == "EventID":
+                event.event_id = number_of(text) & 0xFFFF
+            elif tag == "Keywords":
+                event.keyword = number_of(text)
+            elif tag in ("Version", "Level", "Opcode"):
+                setattr(event, tag.lower(), number_of(text) & 0xFF)
+        elif tag == "EventGuid":
+            event.class_guid = guid_of(text)
+        elif tag in ("BinaryEventData", "EventPayload"):
+            event.payload = hex_bytes(text)
+        elif (tag == "Data" or (is_leaf and "UserData" in self._path)) and len(event.listed) < _MOST_FIELDS:
+            event.listed.append(text)
+            name = self._field if tag == "Data" else tag
+            event.texts.setdefault(plain_name(name), text)
+
+    def _finish(self, event: TextEvent) -> None:
+        self._event = None
+        if self._is_bad or not event.filetime:
+            self.skipped += 1
+            return
+        try:
+            self._transcript.add(event)
+        except ValueError:  # more bytes than a record has room for
+            self.skipped += 1

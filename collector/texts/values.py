@@ -1,0 +1,141 @@
+"""A value as a tool of Windows writes it, back into the value of a field: numbers of any locale, addresses, identities, bytes."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from functools import lru_cache
+from uuid import UUID
+
+from collector.clock import FILETIME_PER_SECOND
+from collector.etlwriter.addresses import sockaddr_bytes
+from collector.etlwriter.payloads import Value
+from collector.schema import EventSchema, Field, FieldType
+
+__all__ = ["filetime_of", "guid_of", "hex_bytes", "number_of", "plain_name", "values_of"]
+
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:[\s.,'’_٬]\d{3})+")
+_MOST_DIGITS = 40
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?\s*(?:(Z)|([+-])(\d\d):?(\d\d))?", re.ASCII)
+_FIRST_DAY = date(1601, 1, 1).toordinal()
+_SID = re.compile(r"S-(\d{1,3})-(\d{1,15}|0x[0-9A-Fa-f]{1,12})((?:-\d{1,10}){0,15})", re.ASCII)
+_ADDRESS_BYTES = 128
+
+
+def number_of(text: str) -> int:
+    """A whole number: decimal, with the separators of any locale between groups of three, or hexadecimal with 0x. Raises ValueError."""
+    text = text.strip()
+    if len(text) > _MOST_DIGITS:
+        raise ValueError("a number of too many digits")
+    if text[:2].lower() == "0x":
+        return int(text[2:], 16)
+    if text.lstrip("+-").isdecimal():
+        return int(text)
+    if _GROUPED.fullmatch(text):
+        return int("".join(c for c in text if c.isdecimal() or c in "+-"))
+    raise ValueError(f"not a number: {text!r}")
+
+
+def filetime_of(text: str) -> int:
+    """A moment as FILETIME; without a zone it is taken as UTC. Raises ValueError."""
+    found = _TIME.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"not a moment: {text[:_MOST_DIGITS]!r}")
+    year, month, day, hour, minute, second, part, _, sign, hours, minutes = found.groups()
+    seconds = _days(int(year), int(month), int(day)) * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second)
+    if sign:
+        seconds -= (int(hours) * 3600 + int(minutes) * 60) * (1 if sign == "+" else -1)
+    filetime = seconds * FILETIME_PER_SECOND + int((part or "0").ljust(9, "0")) // 100
+    if filetime <= 0:
+        raise ValueError(f"before any session: {text!r}")
+    return filetime
+
+
+@lru_cache(maxsize=64)
+def _days(year: int, month: int, day: int) -> int:
+    return date(year, month, day).toordinal() - _FIRST_DAY
+
+
+def guid_of(text: str) -> UUID:
+    """`{68fdd900-4a3e-11d1-84f4-0000f80464e3}`, braces or not. Raises ValueError."""
+    return UUID(text.strip().strip("{}"))
+
+
+def hex_bytes(text: str) -> bytes:
+    """Bytes in hexadecimal, with or without 0x and spaces. Raises ValueError."""
+    text = "".join(text.split())
+    return bytes.fromhex(text[2:] if text[:2].lower() == "0x" else text)
+
+
+def plain_name(name: str) -> str:
+    """A field's name as manifests (`BufferLength`) and our declarations (`buffer_length`) share it."""
+    return name.replace("_", "").lower()
+
+
+def values_of(schema: EventSchema, found: Mapping[str, str], listed: list[str]) -> dict[str, Value]:
+    """The values of an event's fields.
+
+    Args:
+        found: texts by `plain_name`.
+        listed: all texts in their order, for tools that leave names out or have others.
+
+    Raises: ValueError for a text that is no value of its field, and where a required one is missing.
+    """
+    texts = {field.name: found[name] for field in schema.fields if (name := plain_name(field.name)) in found}
+    lacking = [f.name for f in schema.fields if f.required and f.name not in texts and f.type is not FieldType.SID]
+    if lacking and sum(field.required for field in schema.fields) <= len(listed) <= len(schema.fields):
+        texts = {field.name: text for field, text in zip(schema.fields, listed, strict=False)}
+        lacking = []
+    if lacking:
+        raise ValueError(f"{schema.name} has no {lacking[0]}")
+    no_user: dict[str, Value] = {field.name: b"" for field in schema.fields if field.type is FieldType.SID}  # tools leave it out
+    return no_user | {field.name: _value(field, texts[field.name]) for field in schema.fields if field.name in texts}
+
+
+def _value(field: Field, text: str) -> Value:
+    return _READERS[field.type](text) if field.type in _READERS else number_of(text)
+
+
+def _truth(text: str) -> int:
+    word = text.strip().lower()
+    return {"true": 1, "false": 0}[word] if word in ("true", "false") else number_of(text)
+
+
+def _ipv4(text: str) -> str | bytes:
+    return text.strip() if "." in text else (number_of(text) & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def _sockaddr(text: str) -> bytes:
+    text = text.strip()
+    found = sockaddr_bytes(text) if ":" in text and not text.lower().startswith("0x") else hex_bytes(text)
+    if len(found) > _ADDRESS_BYTES:
+        raise ValueError("an address of too many bytes")
+    return found
+
+
+def _sid(text: str) -> bytes:
+    text = text.strip()
+    if not (found := _SID.fullmatch(text)):
+        return hex_bytes(text)
+    revision, authority, parts = found.groups()
+    numbers = [int(part) & 0xFFFFFFFF for part in parts.split("-")[1:]]
+    head = bytes([int(revision) & 0xFF, len(numbers)]) + int(authority, 0).to_bytes(8, "big")[2:]
+    return head + b"".join(number.to_bytes(4, "little") for number in numbers)
+
+
+def _no_list(text: str) -> Value:
+    raise ValueError("lists are not written out in a form that can be read back")
+
+
+_READERS: Mapping[FieldType, Callable[[str], Value]] = {
+    FieldType.BOOL32: _truth,
+    FieldType.IPV4: _ipv4,
+    FieldType.IPV6: str.strip,
+    FieldType.GUID: guid_of,
+    FieldType.SOCKADDR: _sockaddr,
+    FieldType.ANSI: str,
+    FieldType.UTF16: str,
+    FieldType.SID: _sid,
+    FieldType.REST: hex_bytes,
+    FieldType.POINTERS: _no_list,
+    FieldType.RANGES: _no_list,
+}

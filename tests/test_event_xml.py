@@ -1,0 +1,214 @@
+"""XML that a tool made of a recording: the same sockets, operations, aborts and overlaps, and clear words for all that it cannot give."""
+
+import contextlib
+import gzip
+import hashlib
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.cli import main
+from collector.errors import CollectCancelled, EmptyTrace, FormatError, TraceError
+from collector.packages import traces_in
+from collector.pipeline import import_trace
+from collector.store.engine import TraceFolder
+from collector.texts import is_event_xml
+from collector.texts.values import filetime_of, number_of
+from tests.build import Trace, afd, heap, system
+from tests.build.event_xml import event_xml
+from tests.build.imported import Imported, collect
+from tests.test_invariance import rewritten, sample_session
+
+SAME = {
+    "v_sockets": "socket, process, family, type, created_ns, closed_ns, destroyed_ns, end, local, remote, bytes_sent, bytes_received, "
+    "sends, receives, errors, last_error",
+    "v_operations": "socket, process, kind, posted_ns, completed_ns, end_ns, outcome, status, match, bytes, buffer, posted_len, "
+    "buffer_count, posted_tid, completed_tid, header_pid, posted_location, completed_location, peer, buffer_class, "
+    "allocation, allocation_offset",
+    "v_aborts": "socket, process, t_ns, reason, initiator, during, unread_bytes",
+    "v_overlaps": "process, t_ns, lo, hi, first_socket, first_posted_ns, second_socket, second_posted_ns, certainty, severity",
+    "v_drops": "socket, t_ns, reason, length",
+    "v_processes": "process, pid, parent_pid, image, command_line, start_ns, end_ns",
+    "v_io_findings": "kind, t_ns, process, socket, operation_kind, allocation, certainty",
+    "v_allocations": "allocation, process, heap, address, size, start_ns, end_ns, end_reason",
+}  # fmt: skip
+
+
+def collected(path: Path, folder: Path) -> Imported:
+    """Collect the only trace that a file is or has."""
+    traces = TraceFolder(folder / "database")
+    (source,) = list(traces_in(path))
+    with source:
+        report = import_trace(source, traces)
+    return Imported(traces.trace_path(report.key), traces, report)
+
+
+def answers(found: Imported) -> dict[str, list[str]]:
+    return {view: sorted(map(repr, found.rows(f"SELECT {columns} FROM {view}"))) for view, columns in SAME.items()}
+
+
+def a_trace(pointer_size: int = 8) -> Trace:
+    return Trace(pointer_size=pointer_size).cpu(
+        0,
+        system.process_start(at_us=1),
+        afd.opened(at_us=10),
+        afd.connected(at_us=50),
+        afd.sent(at_us=100, length_bytes=512, duration_us=240),
+        heap.alloc(at_us=400),
+    )
+
+
+def xml_of(folder: Path, trace: Trace, **how: bool) -> str:
+    return event_xml(trace.write(folder / "written.etl"), **how)
+
+
+def put(folder: Path, text: str, encoding: str = "utf-8") -> Path:
+    path = folder / "trace.xml"
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.fixture(scope="module")
+def sample_etl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return rewritten(tmp_path_factory.mktemp("xml") / "sample.etl", replace(sample_session(), lost_events=3))
+
+
+def test_the_story_is_the_same_from_xml(sample_etl: Path, tmp_path: Path) -> None:
+    (tmp_path / "etl").mkdir()
+    whole = collect(sample_etl, tmp_path / "etl")
+    path = put(tmp_path, event_xml(sample_etl))
+    found = collected(path, tmp_path)
+    wanted, given_ = answers(whole), answers(found)
+    assert [view for view in SAME if wanted[view] != given_[view]] == []
+    assert len(wanted["v_operations"]) > 1000
+    assert found.report.key == hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    (about,) = found.rows("SELECT start_utc, end_ns, clock, pointer_size, processors, os_build, events_lost FROM v_trace")
+    whole_about = whole.rows("SELECT start_utc, end_ns, 'system_time', pointer_size, processors, os_build, events_lost FROM v_trace")
+    assert [about] == whole_about
+    said = found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    stacks = whole.one("SELECT sum(count) FROM v_event_counts WHERE provider LIKE 'def2fe46%'")
+    assert f"events of call stacks in it, which are left out: {stacks:,}." in said
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("pointer_size", [4, 8])
+def test_any_encoding_order_and_grouping_gives_the_same(encoding: str, pointer_size: int, tmp_path: Path) -> None:
+    (tmp_path / "etl").mkdir()
+    trace = a_trace(pointer_size)
+    whole = collect(trace, tmp_path / "etl")
+    path = put(tmp_path, xml_of(tmp_path, trace, is_grouped=True, is_reversed=True), encoding)
+    assert answers(collected(path, tmp_path)) == answers(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1024", 1024), ("0x1F", 31), ("0XffffE000", 0xFFFFE000), ("1,024", 1024), ("1.234.567", 1234567), ("1\u00a0024", 1024),
+        ("1\u202f024", 1024), ("1'024", 1024), ("1’024", 1024), (" -5 ", -5), ("١٬٠٢٤", 1024),
+    ],
+)  # fmt: skip
+def test_numbers_of_any_locale(text: str, number: int) -> None:
+    assert number_of(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "x", "1,02", "0x", "1.5", "9" * 41])
+def test_what_is_no_number(text: str) -> None:
+    with pytest.raises(ValueError, match=r"number|base 16|invalid literal"):
+        number_of(text)
+
+
+def test_moments_with_zones() -> None:
+    zulu = filetime_of("2024-05-06T07:08:09.123456700Z")
+    assert filetime_of("2024-05-06T09:08:09.1234567+02:00") == zulu
+    assert filetime_of("2024-05-06T00:08:09,1234567-0700") == zulu
+    assert filetime_of("2024-05-06 07:08:09") == zulu - 1_234_567
+    assert filetime_of("1970-01-01T00:00:00Z") == 116_444_736_000_000_000
+
+
+def test_a_cut_text_gives_what_is_before(tmp_path: Path) -> None:
+    text = xml_of(tmp_path, a_trace())
+    found = collected(put(tmp_path, text[: text.index("<Event ", len(text) // 2) + 300]), tmp_path)
+    assert found.one("SELECT count(*) FROM v_sockets") == 1
+    assert "the reason: line " in found.one("SELECT text FROM v_problems WHERE kind = 'damaged_text'")
+    assert found.report.is_limited
+
+
+def test_fields_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    text = xml_of(tmp_path, a_trace())
+    found = collected(put(tmp_path, text.replace('Name="AllocSize">', 'Name="AllocSize">many')), tmp_path)
+    assert found.one("SELECT count FROM v_problems WHERE kind = 'damaged_text'") == 1
+    assert found.one("SELECT count(*) FROM v_sockets") == 1
+
+
+def test_fields_without_names_are_taken_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "etl").mkdir()
+    trace = Trace().cpu(0, afd.opened(at_us=10), afd.sent(at_us=100, length_bytes=512, duration_us=240))
+    whole = collect(trace, tmp_path / "etl")
+    text = re.sub(r"(?s)(?<=</Event>\n).*", lambda rest: re.sub(r'<Data Name="\w+">', "<Data>", rest[0]), xml_of(tmp_path, trace))
+    assert "<Data>" in text
+    assert answers(collected(put(tmp_path, text), tmp_path)) == answers(whole)
+
+
+def test_bytes_that_the_tool_could_not_read_are_read_here(tmp_path: Path) -> None:
+    (tmp_path / "etl").mkdir()
+    path = a_trace().write(tmp_path / "small.etl")
+    assert "<BinaryEventData>" in event_xml(path, is_undecoded=True)
+    assert answers(collected(put(tmp_path, event_xml(path, is_undecoded=True)), tmp_path)) == answers(collect(path, tmp_path / "etl"))
+
+
+HOSTILE = {
+    "entities": ('<!DOCTYPE Events [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><Events><Event>&b;</Event></Events>', FormatError, "DOCTYPE"),
+    "a file from elsewhere": ('<!DOCTYPE Events SYSTEM "file:///etc/passwd"><Events><Event/></Events>', FormatError, "DOCTYPE"),
+    "depth": ("<Events><Event>" + "<a>" * 100_000, FormatError, "nested deeper"),
+    "one element": ('<Events><Event><Data Name="' + "x" * (10 << 20) + '"/>' + "y" * (1 << 20), FormatError, "one element"),
+    "nothing": ("<Events></Events>", EmptyTrace, "no event"),
+    "no time": ("<Events><Event><System><EventID>1</EventID></System></Event></Events>", EmptyTrace, "no event"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_xml_ends_in_a_message(name: str, tmp_path: Path) -> None:
+    text, error, words = HOSTILE[name]
+    with pytest.raises(error, match=words) as caught:
+        collected(put(tmp_path, text), tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_xml_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not is_event_xml(b"<?xml version='1.0'?><svg/>")
+    assert not is_event_xml(b"the <Event> of the year")
+    path = put(tmp_path, "<?xml version='1.0'?><project><name>x</name></project>")
+    assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 1
+    assert "this is not an ETL file" in capsys.readouterr().err
+
+
+def test_a_packed_text_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = xml_of(tmp_path, a_trace())
+    path = tmp_path / "trace.xml.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 0
+    assert "1 socket," in capsys.readouterr().out
+    assert main(["inspect", str(path)]) in (0, 3)
+
+
+def test_reading_can_be_cancelled(tmp_path: Path) -> None:
+    path = put(tmp_path, xml_of(tmp_path, a_trace()))
+    with pytest.raises(CollectCancelled):
+        list(traces_in(path, should_cancel=lambda: True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_damage_ends_in_a_trace_or_a_message(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    content = bytearray(xml_of(folder, a_trace()).encode())
+    for _ in range(data.draw(st.integers(1, 6))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    (folder / "damaged.xml").write_bytes(content)
+    with contextlib.suppress(TraceError):
+        report = collected(folder / "damaged.xml", folder).report
+        assert report.counts["records"] >= 1
