@@ -153,6 +153,16 @@ def test_fields_without_names_are_taken_in_their_order(tmp_path: Path) -> None:
     assert answers(collected(put(tmp_path, text), tmp_path)) == answers(whole)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_events_without_an_element_around_them_are_read(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "etl").mkdir()
+    text = xml_of(tmp_path, a_trace())
+    bare = text[text.index("<Event>") : text.index("</Events>")]
+    found = collected(put(tmp_path, bare, encoding), tmp_path)
+    assert answers(found) == answers(collect(a_trace(), tmp_path / "etl"))
+    assert not found.report.is_limited
+
+
 def test_bytes_that_the_tool_could_not_read_are_read_here(tmp_path: Path) -> None:
     (tmp_path / "etl").mkdir()
     path = a_trace().write(tmp_path / "small.etl")

@@ -11,7 +11,10 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"MSCF", f"a cabinet file. {_UNPACK}"),
     (b"7z\xbc\xaf\x27\x1c", f"a 7z archive. {_UNPACK}"),
     (b"Rar!\x1a\x07", f"a rar archive. {_UNPACK}"),
-    (b"ElfFile\0", "a Windows event log (.evtx). Event logs hold no socket or heap events."),
+    (
+        b"ElfFile\0",
+        "a Windows event log (.evtx). That of the socket provider can be read as XML: wevtutil qe FILE.evtx /lf:true /f:xml > FILE.xml",
+    ),
     (b"\xd4\xc3\xb2\xa1", "a packet capture (pcap). Packet captures hold no socket or heap events."),
     (b"\xa1\xb2\xc3\xd4", "a packet capture (pcap). Packet captures hold no socket or heap events."),
     (b"\x4d\x3c\xb2\xa1", "a packet capture (pcap). Packet captures hold no socket or heap events."),
@@ -36,7 +39,7 @@ def looks_like(start: bytes) -> str | None:
     if not any(start):
         return "filled with zero bytes. The copy may be incomplete; copy it again."
     if _is_text(start):
-        return "text. Name the .etl file that the session wrote, not a report made from it."
+        return "text. Name the .etl file that the session wrote; of reports made from it only XML can be read (tracerpt -of XML)."
     return None
 
 

@@ -21,6 +21,7 @@ _MOST_DEEP = 64
 _MOST_TEXT = 256 << 10  # a payload of 64 KB in hexadecimal
 _MOST_FIELDS = 1024
 _MOST_BEHIND = 8 << 20
+_BARE = re.compile(r"\s*(?:\ufeff\s*)?<(?:\w+:)?Event[\s>]")  # wevtutil writes events without an element around them
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _POINTER_SIZE = re.compile(r'Name="PointerSize">\s*([48])\s*<')
 _WIDE = re.compile(r"<Data[^>]{0,200}>\s*0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
@@ -106,12 +107,17 @@ def _pointer_size(sample: str) -> tuple[int, bool]:
 def _feed(source: Source, encoding: str, reader: "_EventReader", look: Callable[[], None]) -> str:
     """Parse the whole file; returns what is wrong where it cannot be read on, else nothing. Raises SourceError, FormatError."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
+    is_bare = _BARE.match(codecs.decode(source.read_at(0, _PIECE_BYTES), encoding, "ignore")) is not None
+    if is_bare:
+        reader.feed("<Events>", is_last=False)
     for offset in range(0, source.size, _PIECE_BYTES):
         look()
         piece = source.read_at(offset, _PIECE_BYTES)
         is_last = offset + len(piece) >= source.size
         try:
-            reader.feed(_NOT_XML.sub("\ufffd", decoder.decode(piece, is_last)), is_last=is_last)
+            text = _NOT_XML.sub("\ufffd", decoder.decode(piece, is_last))
+            text = text.lstrip("\ufeff") if offset == 0 else text
+            reader.feed(f"{text}</Events>" if is_bare and is_last else text, is_last=is_last)
         except expat.ExpatError as error:
             return f"line {error.lineno:,}: {expat.ErrorString(error.code)}"
     return ""
