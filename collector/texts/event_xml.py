@@ -124,7 +124,7 @@ def _feed(source: Source, encoding: str, reader: "_EventReader", look: Callable[
 
 
 class _EventReader:
-    """Elements to events. 40 us an event of ten fields, most of it calls from the parser."""
+    """Elements to events: 0.15 ms an event of 25 elements, with all that is behind it; most of it are calls from the parser."""
 
     def __init__(self, name: str, transcript: Transcript) -> None:
         self.skipped = 0
@@ -135,6 +135,7 @@ class _EventReader:
         self._length = self._fed = 0
         self._field = ""
         self._is_bad = False
+        self._rendered = 0  # how deep the element is in which a tool says the same in words; 0 outside of it
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
@@ -153,14 +154,16 @@ class _EventReader:
         raise FormatError(f"{self._name}: this XML brings definitions of its own (DOCTYPE), which no tool writes. It is not read.")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        tag = tag.rpartition(":")[2]
+        tag = tag.rpartition(":")[2] if ":" in tag else tag
         self._path.append(tag)
         if len(self._path) > _MOST_DEEP:
             raise FormatError(f"{self._name}: this XML is nested deeper than {_MOST_DEEP} elements, which no tool writes.")
         self._text, self._length = [], 0
         if tag == "Event":
-            self._event, self._is_bad = TextEvent(), False
-        elif self._event is not None and "RenderingInfo" not in self._path:
+            self._event, self._is_bad, self._rendered = TextEvent(), False, 0
+        elif tag == "RenderingInfo":
+            self._rendered = len(self._path)
+        elif self._event is not None and not self._rendered:
             self._field = attributes.get("Name", "") if tag == "Data" else tag
             try:
                 self._attributes(self._event, tag, attributes)
@@ -192,7 +195,9 @@ class _EventReader:
             return
         if tag == "Event":
             self._finish(event)
-        elif "RenderingInfo" not in self._path and tag != "RenderingInfo":
+        elif self._rendered:
+            self._rendered = 0 if len(self._path) < self._rendered else self._rendered
+        else:
             try:
                 self._element(event, tag, text, is_leaf=is_leaf)
             except ValueError:

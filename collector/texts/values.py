@@ -23,6 +23,8 @@ _ADDRESS_BYTES = 128
 
 def number_of(text: str) -> int:
     """A whole number: decimal, with the separators of any locale between groups of three, or hexadecimal with 0x. Raises ValueError."""
+    if text.isdecimal() and len(text) <= _MOST_DIGITS:  # nearly all of them
+        return int(text)
     text = text.strip()
     if len(text) > _MOST_DIGITS:
         raise ValueError("a number of too many digits")
@@ -55,6 +57,7 @@ def _days(year: int, month: int, day: int) -> int:
     return date(year, month, day).toordinal() - _FIRST_DAY
 
 
+@lru_cache(maxsize=1024)
 def guid_of(text: str) -> UUID:
     """`{68fdd900-4a3e-11d1-84f4-0000f80464e3}`, braces or not. Raises ValueError."""
     return UUID(text.strip().strip("{}"))
@@ -66,6 +69,7 @@ def hex_bytes(text: str) -> bytes:
     return bytes.fromhex(text[2:] if text[:2].lower() == "0x" else text)
 
 
+@lru_cache(maxsize=1024)
 def plain_name(name: str) -> str:
     """A field's name as manifests (`BufferLength`) and our declarations (`buffer_length`) share it."""
     return name.replace("_", "").lower()
