@@ -1,5 +1,6 @@
 """Sending a file to a dashboard elsewhere, over a network that breaks."""
 
+import hashlib
 import http.server
 import json
 import threading
@@ -26,6 +27,7 @@ from collector.store.engine import TraceFolder
 from collector.watch import settled_files
 from tests.build import Trace, afd
 from tests.build.growing import Time
+from tests.build.packages import zip_of
 from tests.cutting_proxy import cutting
 
 TOKEN = "t" * 20
@@ -112,6 +114,16 @@ def _ticking() -> Callable[[], float]:
     """A clock on which each look takes a tenth of a second, so that nobody waits."""
     time = iter(range(10**9))
     return lambda: next(time) / 10
+
+
+def test_a_package_leads_to_the_trace_inside(site: str, root: Path, tmp_path: Path) -> None:
+    trace = a_trace(4711)
+    path = tmp_path / "packed.zip"
+    path.write_bytes(zip_of({"inner.etl": trace}))
+    sent = send_file(path, Target.parse(site, TOKEN))
+    assert (sent.key, sent.state) == (hashlib.sha256(trace).hexdigest()[:12], "complete")
+    assert sent.address == f"{site}/t/{sent.key}"
+    assert states(root)[sent.key] == ("inner.etl (in packed.zip)", "complete")
 
 
 def test_another_run_goes_on_where_the_first_was_broken_off(site: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
