@@ -143,7 +143,7 @@ class _Following:
                 self._wait(self._pace.look)
         except BaseException as error:
             if self.key is not None:
-                said = storable(str(error)) if isinstance(error, TraceError) else f"Following ended: {type(error).__name__}."
+                said = storable(str(error)) if isinstance(error, TraceError) else _why(error)
                 with contextlib.suppress(StoreError):
                     self._catalog.abandon(self.key, said)
             raise
@@ -252,9 +252,17 @@ class _Following:
         """The session has ended: collect the file as any other, in the place of what was shown so far."""
         wanted = self._wanted
         with Source.open(wanted.path) as source:
-            report = import_trace(
-                source, wanted.folder, should_cancel=wanted.should_stop, name=wanted.name, symbols=wanted.symbols, limits=wanted.limits
-            )
+            try:
+                report = import_trace(
+                    source, wanted.folder, should_cancel=wanted.should_stop, name=wanted.name, symbols=wanted.symbols, limits=wanted.limits
+                )
+            except CollectCancelled as cancelled:
+                if self._stored is None:
+                    raise
+                raise CollectCancelled(
+                    f"{source.name}: cancelled while the finished file was collected. What was read before stays as trace {self.key}; "
+                    "collect the file again for all of it."
+                ) from cancelled
         if self.key is not None:
             key, self.key = self.key, None
             try:
@@ -262,3 +270,10 @@ class _Following:
             except StoreError as error:
                 wanted.on_trouble(str(error))
         return Followed(report, is_whole=True)
+
+
+def _why(error: BaseException) -> str:
+    """What a trace says whose following ended out of turn."""
+    if isinstance(error, KeyboardInterrupt):
+        return "Following was stopped at once: what came later is not here. Collect the file when the session has ended."
+    return f"Following ended: {type(error).__name__}."

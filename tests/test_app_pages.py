@@ -232,6 +232,15 @@ def test_a_listener_shows_how_it_keeps_up(client: TestClient) -> None:
     assert (row["accepted_unused"], row["longest_wait_ns"]) == (1, 1_000_000)
 
 
+def test_a_connection_that_failed_without_an_abort_has_no_reason(tmp_path: Path) -> None:
+    failed = {"socket_n": 3, "t_ns": 46 * 10**9, "what": "accept_failed", "status": 0xC000009A}
+    rows = {**SMALL, "listen_event": [*SMALL["listen_event"], failed]}
+    with served(built_database(tmp_path, rows, key=KEY)) as made:
+        assert [row["reason"] for row in page(made, f"/t/{KEY}/listeners")["failures"]["rows"]] == ["77", None]
+        html = made.get(f"/t/{KEY}/listeners").text
+    assert '<td class="k-drop_reason" data-label="Abort reason"><span class="unknown">–</span></td>' in html
+
+
 def test_ports_are_counted_at_their_peak(client: TestClient) -> None:
     ports = page(client, f"/t/{KEY}/ports")
     use = {row["process"]["image"]: row for row in ports["use"]["rows"] if row["process"]}
@@ -420,7 +429,7 @@ def test_a_search_has_what_is_called_so_before_what_has_the_text_in_it(tmp_path:
         "process": [{"pid": 10 + number, "image": name, "first_ns": number} for number, name in enumerate(names)],
         "module": [{"process_n": 1, "base": number << 20, "size_bytes": 4096, "file": file} for number, file in enumerate(modules)],
     }
-    with served(built_database(tmp_path, rows)) as client:
+    with served(built_database(tmp_path, rows, key=KEY)) as client:
         groups = {one["title"]: one["hits"] for one in page(client, f"/search?q=app&trace={KEY}")["found"][0]["groups"]}
     assert [hit["text"].split()[0] for hit in groups["Processes by name"]][:3] == ["App.exe", "app-helper.exe", "app0.exe"]
     assert groups["Modules"][0]["text"] == modules[1]

@@ -258,6 +258,41 @@ def test_stopping_leaves_what_is_there(tmp_path: Path, folder: TraceFolder, send
     assert states(folder) == [(again.report.key, "complete")]
 
 
+def test_stopping_while_the_finished_file_is_collected_says_what_is_there(tmp_path: Path, folder: TraceFolder, sends: bytes) -> None:
+    recording = Recording(tmp_path / "sockets.etl", sends)
+    stops: list[bool] = []
+    steps = iter([lambda: recording.append(10 * BUFFER), *[lambda: None] * 3, recording.close])
+
+    def should_stop() -> bool:
+        if stops:  # asked at the look that finds the session ended, and again by the collection that follows
+            return True
+        if recording.is_closed:
+            closed.append(True)
+            if len(closed) > 1:
+                stops.append(True)
+        return False
+
+    closed: list[bool] = []
+    with pytest.raises(CollectCancelled, match=r"What was read before stays as trace live-\w+"):
+        run(recording, folder, steps, should_stop=should_stop)
+
+    live = [entry for entry in Catalog(folder).entries() if entry.key.startswith("live-")]
+    assert [entry.state for entry in live] == ["interrupted"]
+    assert "stays as trace" in (live[0].message or "")
+    assert sent(folder, live[0].key) > 0
+
+
+def test_a_second_interrupt_says_so_in_words(tmp_path: Path, folder: TraceFolder, sends: bytes) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    recording = Recording(tmp_path / "sockets.etl", sends)
+    with pytest.raises(KeyboardInterrupt):
+        run(recording, folder, iter([lambda: recording.append(10 * BUFFER), *[lambda: None] * 3, interrupt]))
+    (entry,) = Catalog(folder).entries()
+    assert (entry.state, (entry.message or "").partition(":")[0]) == ("interrupted", "Following was stopped at once")
+
+
 @pytest.mark.parametrize(("option", "seconds"), [("for_seconds", 4.0), ("idle_seconds", 3.0)])
 def test_limits_of_time_end_it(tmp_path: Path, folder: TraceFolder, sends: bytes, option: str, seconds: float) -> None:
     recording = Recording(tmp_path / "sockets.etl", sends)

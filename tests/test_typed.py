@@ -24,6 +24,8 @@ from app.queries.typed import Typed, statuses_in_words, typed
         ("300.1", Typed("300.1")),
         ("+9.418\u202f133 s", Typed("+9.418\u202f133 s", moment_ns=9_418_133_000)),
         ("9.5 s", Typed("9.5 s", moment_ns=9_500_000_000)),
+        ("9s", Typed("9s", moment_ns=9_000_000_000)),
+        ("12 s", Typed("12 s", moment_ns=12_000_000_000)),
         ("+12", Typed("+12", moment_ns=12_000_000_000)),
         ("`", Typed("`")),
         ("port", Typed("port")),

@@ -16,7 +16,7 @@ _TICK = re.compile(r"(?<=[0-9a-f])`(?=[0-9a-f])", re.IGNORECASE)
 _NAMED_PROCESS = re.compile(r"(\S.*?)\s+\(?(\d{1,10})\)?")
 _FRAME = re.compile(r"([^\s+]+)\+0x([0-9a-f]{1,16})", re.IGNORECASE)
 _BEGINNING = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?\.?")
-_MOMENT = re.compile(r"\+\d[\d\s]*(?:\.[\d\s]*)?s?|\d[\d\s]*\.[\d\s]*s")
+_MOMENT = re.compile(r"\+\d[\d\s]*(?:\.[\d\s]*)?s?|\d[\d\s]*(?:\.[\d\s]*)?s")
 _MOST_STATUSES = 60
 _LEAST_LETTERS = 4
 
@@ -81,7 +81,7 @@ def _network(text: str) -> str | None:
 
 
 def _moment(text: str) -> int | None:
-    """`+9.418 133 s` as pages write it, `9.418 s`, `+9.418`: the nanoseconds since the trace began."""
+    """`+9.418 133 s` as pages write it, `9.418 s`, `9s`, `+9.418`: the nanoseconds since the trace began."""
     if not _MOMENT.fullmatch(text):
         return None
     whole, _, fraction = re.sub(r"[\s+s]", "", text).partition(".")
