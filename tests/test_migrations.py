@@ -107,6 +107,23 @@ def test_sums_of_heaps_are_made_for_traces_that_have_none(import_trace: ImportTr
     assert any(row[-1] for row in wanted[1])
 
 
+def test_a_first_version_that_had_the_later_columns_already_is_taken(import_trace: ImportTrace) -> None:
+    """As databases are that were made before these columns had a version of their own."""
+    made = import_trace(Trace().cpu(0, *anything(Random(1))))
+    wanted = [made.rows(query) for query in _SUMS]
+    for path, first in ((made.path, "t0001"), (made.folder.catalog_path, "c0001")):
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE alembic_version SET version_num = ?", [first])
+            db.commit()
+
+    folder = TraceFolder(made.folder.root)
+    assert [entry.key for entry in Catalog(folder).entries()] == [made.report.key]
+    assert stored_version(folder.catalog(), folder.catalog_path) == CATALOG_VERSION
+    assert upgrade_trace(folder, made.report.key) is True
+    assert stored_version(dialects.reading_engine(made.path, limit_seconds=60), made.path) == TRACE_VERSION
+    assert [made.rows(query) for query in _SUMS] == wanted
+
+
 def test_an_older_database_is_brought_up_to_date_with_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history with one more step, as a later version of this program has it."""
     folder = built_database(tmp_path, {"process": [{"pid": 4120}]})

@@ -23,6 +23,8 @@ _LIFETIME_LIMITS = tuple(10**power for power in range(3, 11))
 
 
 def upgrade() -> None:
+    if sa.inspect(op.get_bind()).has_table("heap_class"):  # for a while the first version had all of this already, filled
+        return
     op.create_table(
         "heap_class",
         sa.Column("trace_id", NUMBER, nullable=False, comment="1 in a SQLite file"),
