@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData, create_engine
 
-from collector.errors import StoreTooNew
+from collector.errors import StoreError, StoreTooNew
 from collector.store import dialects
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder, stored_version
@@ -122,6 +122,16 @@ def test_a_first_version_that_had_the_later_columns_already_is_taken(import_trac
     assert upgrade_trace(folder, made.report.key) is True
     assert stored_version(dialects.reading_engine(made.path, limit_seconds=60), made.path) == TRACE_VERSION
     assert [made.rows(query) for query in _SUMS] == wanted
+
+
+def test_a_catalog_that_no_step_fits_is_an_error_in_words(tmp_path: Path) -> None:
+    folder = built_database(tmp_path, {})
+    with closing(sqlite3.connect(folder.catalog_path)) as db:
+        db.executescript("DROP TABLE trace_entry; UPDATE alembic_version SET version_num = 'c0001'")
+    with pytest.raises(StoreError, match=r"catalog\.db: this database cannot be brought up to date"):
+        Catalog(TraceFolder(tmp_path))
+    with closing(sqlite3.connect(folder.catalog_path)) as db:
+        assert db.execute("SELECT version_num FROM alembic_version").fetchall() == [("c0001",)]
 
 
 def test_an_older_database_is_brought_up_to_date_with_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

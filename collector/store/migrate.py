@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from collector.errors import StoreError, StoreTooNew
 from collector.store import dialects
@@ -55,10 +56,21 @@ def upgrade(engine: Engine, revision: str) -> None:
         command.upgrade(config, revision)
 
 
+def _upgrade(engine: Engine, revision: str, path: Path) -> None:
+    """`upgrade`, and StoreError with the path where a step does not fit what is there."""
+    try:
+        upgrade(engine, revision)
+    except SQLAlchemyError as error:
+        why = getattr(error, "orig", None) or f"{type(error).__name__}: {error}"
+        raise StoreError(
+            f"{path}: this database cannot be brought up to date ({why}). Collect its traces again into another folder."
+        ) from error
+
+
 def upgrade_catalog(engine: Engine, path: Path) -> None:
     """Bring an older catalog up to date in place. Raises StoreTooNew, StoreError."""
     _refuse_newer(stored_version(engine, path), CATALOG_VERSION, path)
-    upgrade(engine, CATALOG_VERSION)
+    _upgrade(engine, CATALOG_VERSION, path)
     with engine.begin() as connection:
         create_catalog_views(connection)
 
@@ -76,7 +88,7 @@ def upgrade_trace(folder: TraceFolder, key: str) -> bool:
     try:
         shutil.copyfile(path, part)
         engine = dialects.writing_engine(part)
-        upgrade(engine, TRACE_VERSION)
+        _upgrade(engine, TRACE_VERSION, path)
         with engine.begin() as connection:
             create_views(connection)
         engine.dispose()
