@@ -98,7 +98,7 @@ class TokenCheck:
         if not rights:
             for wrong in given:
                 self._guesses.note(client, wrong)
-            await _refusal()(scope, receive, send)
+            await _refusal(is_wrong=bool(given))(scope, receive, send)
         elif not any(rights) and scope["method"] not in _READING:
             sentence = "This link only shows: nothing can be written with it. Ask for the link that the server printed for writing.\n"
             await PlainTextResponse(sentence, 403)(scope, receive, send)
@@ -121,9 +121,10 @@ class TokenCheck:
         return away
 
 
-def _refusal() -> PlainTextResponse:
+def _refusal(*, is_wrong: bool) -> PlainTextResponse:
+    why = "That is none of this server's tokens." if is_wrong else "This server demands a token."
     return PlainTextResponse(
-        "This server demands a token. Open the link that it printed when it started, or send Authorization: Bearer TOKEN.\n",
+        f"{why} Open the link that it printed when it started, or send Authorization: Bearer TOKEN.\n",
         401,
         {"WWW-Authenticate": "Bearer", "Cache-Control": "no-store"},
     )

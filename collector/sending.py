@@ -260,7 +260,7 @@ class _Sending:
 
     def _give_up_or_wait(self, error: _Unreached, since: float, pause: float) -> None:
         if self.now() - since >= self.give_up_seconds:
-            raise SendError(f"{self.name}: {error} Given up; what has arrived stays there for a day, so send it again later.") from error
+            raise SendError(f"{self.name}: {error} Given up. If something has arrived, it stays for a day: send it again.") from error
         self.on_trouble(str(error))
         self._pause(max(pause, min(error.seconds or 0.0, _LONGEST_PAUSE)))
 
@@ -280,7 +280,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def _stop_if(should_cancel: Callable[[], bool]) -> None:
     if should_cancel():
-        raise CollectCancelled("Cancelled. What has arrived stays there for a day: send the file again to go on.")
+        raise CollectCancelled("Cancelled. If something has arrived, it stays there for a day: send the file again to go on.")
 
 
 def _rest_of(error: urllib.error.HTTPError) -> bytes:

@@ -141,7 +141,7 @@ def test_another_run_goes_on_where_the_first_was_broken_off(site: str, file: Pat
 
 def test_a_server_that_is_away_is_waited_for_and_given_up(file: Path) -> None:
     said: list[str] = []
-    with cutting(("127.0.0.1", 1), [0] * 100) as (base, passed), pytest.raises(SendError, match="Given up; what has arrived stays"):
+    with cutting(("127.0.0.1", 1), [0] * 100) as (base, passed), pytest.raises(SendError, match="If something has arrived, it stays"):
         send_file(file, Target.parse(base, TOKEN), on_trouble=said.append, give_up_seconds=20, wait=lambda seconds: None, now=_ticking())
     assert 2 <= len(passed) <= 10, "with pauses that grow"
     assert "does not answer" in said[0]
@@ -150,7 +150,7 @@ def test_a_server_that_is_away_is_waited_for_and_given_up(file: Path) -> None:
 @pytest.mark.parametrize(
     ("token", "path", "words"),
     [
-        ("w" * 20, "", "This server demands a token"),
+        ("w" * 20, "", "none of this server's tokens"),
         (None, "", "This server demands a token"),
         (TOKEN, "/elsewhere", "Is the address right|There is no page"),
     ],

@@ -130,7 +130,7 @@ def test_a_trace_is_found_by_key_beginning_or_name(tmp_path: Path) -> None:
     begin(catalog)
     for word in (KEY, KEY[:4], "loopback.etl"):
         assert catalog.find(word).key == KEY
-    with pytest.raises(StoreError, match="sockscope list"):
+    with pytest.raises(StoreError, match="at least 4 characters"):
         catalog.find(KEY[:3])
     begin(catalog, "feed00000000")
     with pytest.raises(StoreError, match=r"several traces match .*feedface"):

@@ -29,6 +29,8 @@ __all__ = ["Catalog", "Entry", "now_utc"]
 
 FOLLOWED_IN_PART = "Following ended before the session did: what came later is not here. Collect the file when the session has ended."
 _UNFINISHED = ("collecting", "live")
+_LEAST_OF_KEY = 4
+"""Characters of a key's beginning that name a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,14 +245,15 @@ class Catalog:
         for matches in (
             [e for e in entries if e.key == word],
             [e for e in entries if word in (e.label, e.name)],
-            [e for e in entries if len(word) >= 4 and e.key.startswith(word)],
+            [e for e in entries if len(word) >= _LEAST_OF_KEY and e.key.startswith(word)],
         ):
             if len(matches) == 1:
                 return matches[0]
             if matches:
                 keys = ", ".join(e.key for e in matches)
                 raise StoreError(f"{word}: several traces match ({keys}). Name one by its key.")
-        raise StoreError(f"{word}: there is no such trace in {self.folder.root}. See them with: sockscope list")
+        short = f" The beginning of a key is at least {_LEAST_OF_KEY} characters." if len(word) < _LEAST_OF_KEY else ""
+        raise StoreError(f"{word}: there is no such trace in {self.folder.root}.{short} See them with: sockscope list")
 
     def remove(self, key: str) -> None:
         """Forget a trace and delete its file; notes on it stay, for the day the same file is collected again.

@@ -544,7 +544,7 @@ def test_a_recording_is_sent_to_a_dashboard_elsewhere(recorded: Played, tmp_path
     with dashboard(tmp_path / "elsewhere") as base:
         assert record(tmp_path, "--to", base, "--token", "w" * 20, "--name", "y") == 1
     said = capsys.readouterr()
-    assert "This server demands a token" in said.err
+    assert "none of this server's tokens" in said.err
     assert "It stays here. To send it later: sockscope send" in said.err
 
 
