@@ -5,6 +5,7 @@ SCRIPT is JSON: lists of arguments for methods of `Played`, by their name.
 
 import json
 import os
+import signal
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -33,6 +34,9 @@ def run(library: Path, folder: Path, script: dict[str, list[list[object]]], word
 
 
 if __name__ == "__main__":
+    # As from a prompt: what began the tests may ignore these (nohup, the background of a shell), and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if os.environ.get("PLAYED_CRASH"):  # end at once, without any way out and with nobody beside, when the recording runs
         import collector.record.guardian
         import collector.record.recorder

@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -443,11 +444,14 @@ def test_a_launch_that_fails_leaves_nothing(
 # ---------------------------------------------------------------------------------------------------- ways out of a process
 
 
-def start(library: Path, folder: Path, script: dict[str, list[list[object]]], *words: str, **environment: str) -> subprocess.Popen[str]:
-    """A command line in a process of its own."""
+@contextmanager
+def start(
+    library: Path, folder: Path, script: dict[str, list[list[object]]], *words: str, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A command line in a process of its own, which does not outlive the block."""
     command = [sys.executable, "-m", "tests.record.driver", str(library), str(folder), json.dumps(script), *words]
     root = Path(__file__).resolve().parents[2]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command,
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root), "PLAYED_FOLDER": str(folder), **environment},
@@ -457,6 +461,11 @@ def start(library: Path, folder: Path, script: dict[str, list[list[object]]], *w
         text=True,
         start_new_session=True,
     )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()  # nothing where it has ended
 
 
 def wait_for(process: subprocess.Popen[str], words: str) -> str:
