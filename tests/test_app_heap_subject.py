@@ -155,7 +155,8 @@ def test_an_error_is_shown_among_any_number_of_frees_of_older_blocks(import_trac
 
     assert [row["kind"] for row in page["anomalies"]["rows"]] == ["double_free"]
     assert page["anomaly_numbers"] == {"free_unknown": 300, "double_free": 1}
-    assert "300 free unknown, 1 double free." in words
+    assert "freed, from before the trace: 300; this is normal, and not listed" in words
+    assert "freed a second time: 1" in words
 
 
 # ---------------------------------------------------------------------------------------------------- stacks

@@ -408,7 +408,7 @@ def test_hostile_names_are_text_on_the_page(run: Run, etl: Path, folder: Path, t
     key = run("collect", etl, "--symbols", folder)[1].split()[0]
     (stack,) = asked(database_of(tmp_path), f"select stack from v_stacks where symbol like '{SCRIPT_NAME.replace(chr(39), chr(39) * 2)}%'")
     with TestClient(create_app(Settings(database=tmp_path / "database")), base_url="http://127.0.0.1") as client:
-        page = client.get(f"/t/{key}/stacks/{stack[0]}").text
+        page = client.get(f"/t/{key}/stacks/{stack[0]}").text.replace("<wbr>", "")  # where a long name may break
 
     assert SCRIPT_NAME not in page
     assert SCRIPT_NAME in html.unescape(page)
