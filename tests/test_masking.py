@@ -18,6 +18,7 @@ from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from collector.store.masking import APART, KEPT, masked_columns
 from collector.store.tables import CATALOG, TRACE
+from tests.build.answers import text_of
 from tests.build.database import built_database
 from tests.build.imported import Imported
 from tests.build.served import served
@@ -147,7 +148,7 @@ def test_a_trace_says_what_it_contains(folder: TraceFolder) -> None:
         page = client.get(f"/t/{KEY}", headers={"Accept": "text/html"}).text
         contents = client.get(f"/t/{KEY}?format=json").json()["contents"]
     assert "command lines" in page
-    assert f"sockscope export {KEY} --mask" in page
+    assert f"sockscope export {KEY} --mask" in text_of(page)
     assert contents["addresses"] == 4
     assert contents["raw_payloads"] == 1
     assert contents["is_masked"] is False
