@@ -13,6 +13,7 @@ from app.queries.addresses import remote_filter
 from app.queries.connection import connection_filters
 from app.queries.grouping import Groups
 from app.queries.operations import words_of
+from app.queries.socket_groups import with_names
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
     moment_filters,
@@ -108,7 +109,7 @@ def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], Position | Non
     key, falls = asked.order.sort.key, asked.order.falls
     table = _groups(asked) if asked.where.items else _all_groups()
     groups = Groups(
-        _with_names(table) if key in ("process", "remote") else table,
+        with_names(table).subquery("named") if key in ("process", "remote") else table,
         by=_COLUMNS.get(key, key),
         falls=falls,
         name=("socket_n", "kind", "status"),
@@ -147,20 +148,6 @@ def _groups(asked: Asked) -> Subquery:
         .where(*_FAILED, *asked.where.clauses())
         .group_by(o.socket_n, o.kind, o.status)
         .subquery("groups")
-    )
-
-
-def _with_names(groups: Subquery) -> Subquery:
-    """The groups with what their process and their peer are called."""
-    s, p, remote = socket_table("named_socket"), process_table("named_process"), TRACE.tables["address"].alias("named_remote")
-    return (
-        select(groups, p.c.image.label("process"), remote.c.text.label("remote"))
-        .select_from(
-            groups.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == groups.c.socket_n))
-            .outerjoin(p, and_(p.c.trace_id == 1, p.c.n == s.c.process_n))
-            .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == s.c.remote_n))
-        )
-        .subquery("named")
     )
 
 

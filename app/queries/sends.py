@@ -10,7 +10,6 @@ from sqlalchemy import (
     Integer,
     Row,
     Subquery,
-    and_,
     case,
     cast,
     func,
@@ -28,14 +27,13 @@ from app.paging import Asked, Position, Sort
 from app.queries.connection import own_connection_filters
 from app.queries.grouping import Groups
 from app.queries.operations import kinds_of
+from app.queries.socket_groups import MOST_SOCKETS, SMALL_BYTES, with_names, with_references
 from app.queries.sums import number_where
 from app.queries.who import (
     moment_filters,
-    process_columns,
     process_filter,
     process_ref,
     process_table,
-    socket_columns,
     socket_filter,
     socket_ref,
     socket_table,
@@ -46,10 +44,6 @@ from collector.words import OUTCOMES
 
 __all__ = ["FILTERS", "LATENCY_CLASSES", "MOST_SOCKETS", "SIZE_CLASSES", "SMALL_BYTES", "SORTS", "ClassRow", "SendsRow", "classes", "sends"]
 
-SMALL_BYTES = 1_460
-"""A send of at most one segment."""
-MOST_SOCKETS = 500
-"""How many sockets are looked at, those with the most sends."""
 SIZE_CLASSES = (0, 1, 101, SMALL_BYTES + 1, 16_385, 65_537, 1 << 20)
 """Where the classes of sizes begin, in bytes."""
 LATENCY_CLASSES = (0, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
@@ -59,7 +53,6 @@ _BACKLOG = 3007
 _operation = TRACE.tables["operation"]
 _event = TRACE.tables["socket_event"]
 _option = TRACE.tables["option"]
-_remote = TRACE.tables["address"].alias("remote")
 _s = socket_table()
 _p = process_table()
 
@@ -166,15 +159,7 @@ def sends(db: Connection, asked: Asked) -> tuple[list[SendsRow], Position | None
         _summed(asked), by={"first_ns": "earliest_ns", "last_ns": "latest_ns"}.get(key, key), falls=asked.order.falls, name=("socket_n",)
     )
     chosen = groups.page(db, asked)
-    rows = db.execute(
-        select(chosen, *socket_columns(_s), *process_columns(_p))
-        .select_from(
-            chosen.join(_s, and_(_s.c.trace_id == 1, _s.c.n == chosen.c.socket_n)).outerjoin(
-                _p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n)
-            )
-        )
-        .order_by(*groups.order(chosen))
-    ).all()
+    rows = db.execute(with_references(chosen, _s, _p).order_by(*groups.order(chosen))).all()
     shown = rows[: asked.limit]
     numbers = [row.socket_n for row in shown]
     at_once, buffers, backlogs = _at_once(db, asked, numbers), _buffers(db, numbers), _backlogs(db, numbers)
@@ -214,17 +199,7 @@ def _summed(asked: Asked) -> Subquery:
         .group_by(sent.socket_n)
         .subquery("sums")
     )
-    s, p = socket_table("named_socket"), process_table("named_process")
-    return (
-        select(sums, _remote.c.text.label("remote"), p.c.image.label("process"))
-        .select_from(
-            sums.join(s, and_(s.c.trace_id == 1, s.c.n == sums.c.socket_n))
-            .outerjoin(p, and_(p.c.trace_id == 1, p.c.n == s.c.process_n))
-            .outerjoin(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == s.c.remote_n))
-        )
-        .where(*_of(asked, _OF_GROUP))
-        .subquery("groups")
-    )
+    return with_names(sums).where(*_of(asked, _OF_GROUP)).subquery("groups")
 
 
 def _whole(value: ColumnElement[Any]) -> ColumnElement[int]:  # Any: a mean

@@ -12,14 +12,13 @@ from app.paging import Asked, Position, Sort
 from app.queries.connection import own_connection_filters
 from app.queries.grouping import Groups
 from app.queries.operations import kinds_of
+from app.queries.socket_groups import MOST_SOCKETS, SMALL_BYTES, with_names, with_references
 from app.queries.sums import number_where
 from app.queries.who import (
     moment_filters,
-    process_columns,
     process_filter,
     process_ref,
     process_table,
-    socket_columns,
     socket_filter,
     socket_ref,
     socket_table,
@@ -29,18 +28,13 @@ from collector.words import OPERATION_KINDS, OUTCOMES
 
 __all__ = ["DELAYS_MS", "FILTERS", "LEAST", "MOST_SOCKETS", "SMALL_BYTES", "SORTS", "StallRow", "stalls"]
 
-SMALL_BYTES = 1_460
-"""A send of at most one segment."""
 DELAYS_MS = ((35, 55), (180, 240))
 """Usual waits for a delayed acknowledgement: 40 ms and 200 ms, with room."""
-MOST_SOCKETS = 500
-"""How many sockets are looked at, those with the most sends."""
 LEAST = 3
 """How often a socket must wait so before it is listed."""
 
 _MS = 1_000_000
 _operation = TRACE.tables["operation"]
-_remote = TRACE.tables["address"].alias("remote")
 _s = socket_table()
 _p = process_table()
 
@@ -154,15 +148,7 @@ def stalls(db: Connection, asked: Asked) -> tuple[list[StallRow], Position | Non
         _waiting(asked), by={"first_ns": "earliest_ns", "last_ns": "latest_ns"}.get(key, key), falls=asked.order.falls, name=("socket_n",)
     )
     chosen = groups.page(db, asked)
-    rows = db.execute(
-        select(chosen, *socket_columns(_s), *process_columns(_p))
-        .select_from(
-            chosen.join(_s, and_(_s.c.trace_id == 1, _s.c.n == chosen.c.socket_n)).outerjoin(
-                _p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n)
-            )
-        )
-        .order_by(*groups.order(chosen))
-    ).all()
+    rows = db.execute(with_references(chosen, _s, _p).order_by(*groups.order(chosen))).all()
     return (
         [
             StallRow(
@@ -225,15 +211,6 @@ def _waiting(asked: Asked) -> Subquery:
         .having(number_where(is_new) >= LEAST)
         .subquery("sums")
     )
-    s, p = socket_table("named_socket"), process_table("named_process")
     of_group = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key in _OF_GROUP]
-    return (
-        select(sums, _remote.c.text.label("remote"), p.c.image.label("process"))
-        .select_from(
-            sums.join(s, and_(s.c.trace_id == 1, s.c.n == sums.c.socket_n))
-            .outerjoin(p, and_(p.c.trace_id == 1, p.c.n == s.c.process_n))
-            .outerjoin(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == s.c.remote_n))
-        )
-        .where(s.c.n.in_(select(_s.c.n).where(_s.c.trace_id == 1, *_of_socket(asked))), *of_group)
-        .subquery("groups")
-    )
+    chosen = select(_s.c.n).where(_s.c.trace_id == 1, *_of_socket(asked))
+    return with_names(sums).where(sums.c.socket_n.in_(chosen), *of_group).subquery("groups")
