@@ -2,8 +2,10 @@
 
 What a page says depends on its URL, its form, the trace file, the notes in the catalog, and on what the browser sends along; all that is in
 the key of a kept answer. The token of a form is another one in each answer, so it is put in when the answer leaves.
+When many ask for the same at once, one answer is made and the others wait for it.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -44,6 +46,7 @@ class KeptAnswers:
         """`secret` is new in each run of the server: what another run gave may have been made by other code."""
         self._app, self._folder = app, folder
         self._kept: OrderedDict[str, _Answer] = OrderedDict()
+        self._making: dict[str, asyncio.Event] = {}
         self._bytes = 0
         self._catalog: list[tuple[int, int, int] | None] = []
         self._salt = sha256(b"kept" + secret).hexdigest()
@@ -53,14 +56,29 @@ class KeptAnswers:
         if key is None:
             await self._app(scope, receive, send)
             return
+        making = self._making.get(key)
+        if making is not None:
+            await making.wait()
         answer = self._kept.get(key)
         if answer is not None:
             self._kept.move_to_end(key)
             await self._give(answer, key, scope, receive, send)
             return
-        await self._make(key, scope, receive, send)
+        made = asyncio.Event()
+        if making is None:  # else what was made could not be kept: nobody waits for the next
+            self._making[key] = made
+        try:
+            await self._make(key, made, scope, receive, send)
+        finally:
+            self._made(key, made)
 
-    async def _make(self, key: str, scope: Scope, receive: Receive, send: Send) -> None:
+    def _made(self, key: str, made: asyncio.Event) -> None:
+        """Let those go on who wait for an answer."""
+        made.set()
+        if self._making.get(key) is made:
+            del self._making[key]
+
+    async def _make(self, key: str, made: asyncio.Event, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the page be made, and keep it where it is whole and quickly made: one that took long may leave out what took too long."""
         slot, began = FormSlot(), time.monotonic()
         started: list[Message] = []
@@ -79,6 +97,7 @@ class KeptAnswers:
                 is_whole = status == 200 and time.monotonic() - began < self._folder.limit_seconds
                 if is_whole and not any(name == b"set-cookie" for name, _ in answer.headers) and self._key(scope) == key:
                     self._keep(key, answer)
+                    self._made(key, made)  # before it is on its way to a browser that may be slow
                     await self._give(answer, key, scope, receive, send)
                 else:
                     await self._give(answer, None, scope, receive, send, status=status)

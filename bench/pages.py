@@ -23,6 +23,7 @@ _TIMES = 20
 _SECONDS_A_PAGE = 3.0
 _CLIENTS = 50
 _PAGES_A_CLIENT = 4
+_ANEW = {"Cache-Control": "no-store"}  # made for this request, not kept from another
 
 _LISTS = (
     "trust", "processes", "sockets", "operations", "errors", "aborts", "stalls", "overlaps", "in-flight-frees", "listeners", "ports",
@@ -64,7 +65,8 @@ def measure_pages(folder: str, key: str) -> dict[str, object]:
 
 
 async def _measure(folder: Path, paths: dict[str, str]) -> dict[str, object]:
-    app = create_app(Settings(database=folder))
+    settings = Settings(database=folder)
+    app = create_app(settings)
     gc.collect()
     gc.freeze()  # as the server does
     pages: dict[str, dict[str, float | int]] = {}
@@ -74,7 +76,7 @@ async def _measure(folder: Path, paths: dict[str, str]) -> dict[str, object]:
             took: list[float] = []
             status, begin, used = 0, time.perf_counter(), 0.0
             while len(took) <= _TIMES and (len(took) < 3 or time.perf_counter() - begin < _SECONDS_A_PAGE):
-                status, seconds = await _ask(client, path)
+                status, seconds = await _ask(client, path, _ANEW)
                 took.append(seconds)
                 used = used or time.process_time()  # the first time compiles and loads
             cpu = (time.process_time() - used) / (len(took) - 1)
@@ -87,26 +89,33 @@ async def _measure(folder: Path, paths: dict[str, str]) -> dict[str, object]:
                 "status": status,
             }
         good = [path for name, path in paths.items() if pages[name]["status"] == 200]
-        begin = time.perf_counter()
-        answers = await asyncio.gather(*(_client(client, good, number) for number in range(_CLIENTS)))
-        seconds = time.perf_counter() - begin
+        crowds = {"crowd": await _crowd(client, good, _ANEW)}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(settings)), base_url="http://127.0.0.1", timeout=60) as client:
+        await client.get(paths["/"])
+        crowds["crowd of a fresh server"] = await _crowd(client, good, {})
+    return {"pages": pages, **crowds}
+
+
+async def _crowd(client: httpx.AsyncClient, paths: list[str], headers: dict[str, str]) -> dict[str, object]:
+    """Many clients at once, each on a way of its own through the pages."""
+
+    async def walk(number: int) -> list[tuple[int, float]]:
+        return [await _ask(client, paths[(number * 7 + n * 3) % len(paths)], headers) for n in range(_PAGES_A_CLIENT)]
+
+    begin = time.perf_counter()
+    answers = await asyncio.gather(*map(walk, range(_CLIENTS)))
+    seconds = time.perf_counter() - begin
     all_at_once = sorted(seconds for own in answers for _, seconds in own)
-    crowd = {
+    return {
         "clients": _CLIENTS, "requests": len(all_at_once), "p50": _ms(_at(all_at_once, 0.5)), "p95": _ms(_at(all_at_once, 0.95)),
         "failed": dict(Counter(status for own in answers for status, _ in own if status != 200)),
         "a_second": round(len(all_at_once) / seconds, 1),
     }  # fmt: skip
-    return {"pages": pages, "crowd": crowd}
 
 
-async def _client(client: httpx.AsyncClient, paths: list[str], number: int) -> list[tuple[int, float]]:
-    """One of many clients, each on a way of its own through the pages."""
-    return [await _ask(client, paths[(number * 7 + n * 3) % len(paths)]) for n in range(_PAGES_A_CLIENT)]
-
-
-async def _ask(client: httpx.AsyncClient, path: str) -> tuple[int, float]:
+async def _ask(client: httpx.AsyncClient, path: str, headers: dict[str, str]) -> tuple[int, float]:
     begin = time.perf_counter()
-    answer = await client.get(path, headers={"Cache-Control": "no-store"})  # made anew, not kept
+    answer = await client.get(path, headers=headers)
     return answer.status_code, time.perf_counter() - begin
 
 

@@ -1,15 +1,19 @@
 """Pages of a finished trace are made once; whatever they depend on has them made anew."""
 
+import asyncio
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2 as httpx
 import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
 from app.kept import KeptAnswers
 from collector.store.engine import TraceFolder
@@ -67,6 +71,53 @@ def test_a_page_is_made_once(client: TestClient, asked: list[str]) -> None:
 
     assert not asked
     assert (again.status_code, again.json(), again.headers["content-type"]) == (200, first.json(), first.headers["content-type"])
+
+
+@pytest.mark.parametrize(("status", "made"), [(200, 1), (404, 20)])
+def test_what_many_ask_for_at_once_is_made_once_where_it_can_be_kept(folder: TraceFolder, status: int, made: int) -> None:
+    pages = 0
+
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal pages
+        pages += 1
+        await asyncio.sleep(0.01)
+        await Response("a page", status)(scope, receive, send)
+
+    async def ask_all() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(KeptAnswers(page, folder, b""))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await asyncio.gather(*(client.get(PAGE) for _ in range(20)))
+
+    answers = asyncio.run(ask_all())
+
+    assert [(answer.status_code, answer.text) for answer in answers] == [(status, "a page")] * 20
+    assert pages == made
+
+
+def test_nobody_waits_for_the_browser_of_another(folder: TraceFolder) -> None:
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.01)
+        await Response("a page")(scope, receive, send)
+
+    async def never(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def ask() -> httpx.Response:
+        app = KeptAnswers(page, folder, b"")
+
+        async def app_with_a_slow_browser(scope: Scope, receive: Receive, send: Send) -> None:
+            await app(scope, receive, never if ("x-slow", "1") in Headers(scope=scope).items() else send)
+
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app_with_a_slow_browser), base_url="http://127.0.0.1") as client:
+            slow = asyncio.create_task(client.get(PAGE, headers={"X-Slow": "1"}))
+            await asyncio.sleep(0)
+            answer = await asyncio.wait_for(client.get(PAGE), 30)
+            assert not slow.done()
+            slow.cancel()
+            return answer
+
+    assert asyncio.run(ask()).text == "a page"
 
 
 def test_what_still_holds_is_not_sent_again(client: TestClient) -> None:

@@ -37,7 +37,7 @@ from collector.source import Source
 
 __all__ = ["EtlReader", "is_etl"]
 
-WINDOW_BYTES = 16 << 20
+WINDOW_BYTES = 8 << 20
 WINDOW_BUFFERS = 1024
 
 _HIGHEST_SEQUENCE = 1 << 40  # a higher number is damaged: no session writes that many buffers
