@@ -25,11 +25,10 @@ from app.rows import table_rows
 from app.sections import SECTIONS
 from app.share import absolute_link, canonical_link, clock_part, data_links
 from app.urls import Urls
-from collector.plain import visible_text
+from collector.plain import inert_cell, visible_text
 
 __all__ = ["as_json", "csv_text", "environment", "render", "tables_of", "wanted_form"]
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 _SAFE_INTEGER = (1 << 53) - 1
 
 
@@ -198,5 +197,4 @@ def _csv_cell(value: object) -> str | int | float:
         return int(value)
     if isinstance(value, int | float) and not isinstance(value, fmt.Address | fmt.Status):
         return value
-    text = str(value)
-    return "'" + text if text.lstrip(" ").startswith(_FORMULA) else text
+    return inert_cell(str(value))

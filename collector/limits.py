@@ -1,4 +1,4 @@
-"""Which part of a trace a user wants stored: processes, a range of time, kinds of data."""
+"""Which part of a trace a user wants stored or exported: processes, sockets, a range of time, kinds of data."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from collector.errors import NothingLeft
 
-__all__ = ["KINDS", "Limits", "Who", "parse_moment", "parse_who"]
+__all__ = ["KINDS", "Limits", "WhichSocket", "Who", "parse_moment", "parse_which_socket", "parse_who"]
 
 KINDS = ("sockets", "heap")
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
@@ -26,6 +26,16 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
+class WhichSocket:
+    """A socket as links name it: by the address of its endpoint, and a moment of its life; without one all sockets of that address."""
+
+    text: str
+    endpoint: int
+    """Unsigned."""
+    ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What is stored; nothing given is everything. Times are ns since time 0, both ends included."""
 
@@ -34,9 +44,10 @@ class Limits:
     to_ns: int | None = None
     only: tuple[str, ...] = ()
     """Of KINDS."""
+    sockets: tuple[WhichSocket, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.processes or self.only or self.from_ns is not None or self.to_ns is not None)
+        return bool(self.processes or self.sockets or self.only or self.from_ns is not None or self.to_ns is not None)
 
     def wants(self, kind: str) -> bool:
         """Whether a kind of data is stored."""
@@ -47,6 +58,7 @@ class Limits:
         """What is stored, in words; empty for everything."""
         parts = [" and ".join(self.only)] if self.only else []
         parts += [f"process {', '.join(who.text for who in self.processes)}"] if self.processes else []
+        parts += [f"socket {', '.join(which.text for which in self.sockets)}"] if self.sockets else []
         parts += [self._range] if self._range else []
         return ", ".join(parts)
 
@@ -95,6 +107,17 @@ def parse_who(text: str) -> Who:
             f"{text!r} is not a process: write its id, its id and a moment of its life as PID@NS, or its image, such as app.exe."
         )
     return Who(text.strip(), image=text.strip().lower())
+
+
+def parse_which_socket(text: str) -> WhichSocket:
+    """`0xffffe000a1b2c3d4@1500000`, the `0x` and the moment may be left out. Raises ValueError."""
+    found = re.fullmatch(r"(?:0[xX])?([0-9a-fA-F]{1,16})(?:@(-?\d{1,19}))?", text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is not a socket: write it as its page's address has it, 0xENDPOINT@NS.")
+    endpoint, ns = int(found[1], 16), found[2]
+    if ns is not None and abs(int(ns)) > _MAX_NS:
+        raise ValueError(f"{text!r}: the moment is longer than any trace.")
+    return WhichSocket(f"0x{endpoint:x}" + (f"@{int(ns)}" if ns is not None else ""), endpoint, None if ns is None else int(ns))
 
 
 def _seconds(ns: int) -> str:

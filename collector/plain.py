@@ -1,14 +1,16 @@
-"""Text of a trace on a terminal or in a log: one line, whatever is in it, and nothing that steers the terminal.
+"""Text of a trace on a terminal, in a log or in a table: one line, whatever is in it, and nothing that steers the program that shows it.
 
 Names of processes, files and providers come from whoever made the trace; a line break in one would forge a line of output, an escape
-sequence could change the terminal, a bidirectional mark could show a name backwards.
+sequence could change the terminal, a bidirectional mark could show a name backwards, a spreadsheet would take some for formulas.
 """
 
 import re
 import sys
 from typing import TextIO
 
-__all__ = ["plain_line", "say", "storable", "visible_text"]
+__all__ = ["inert_cell", "plain_line", "say", "storable", "visible_text"]
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 # C0 and C1 controls but for tab and line break; marks that turn the direction of text (Unicode UAX #9); invisible characters; surrogates.
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
@@ -24,6 +26,11 @@ def visible_text(text: str) -> str:
     if text.isprintable():  # none of these is; asked of thousands of texts a page
         return text
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def inert_cell(text: str) -> str:
+    """The text of a cell of CSV: what a spreadsheet would take for a formula gets an apostrophe before it."""
+    return "'" + text if text.lstrip(" ").startswith(_FORMULA) else text
 
 
 def storable(text: str) -> str:

@@ -78,6 +78,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.store.tables": (),
     "collector.store.evidence": ("collector.store.tables",),
     "collector.store.": ("collector.store.", "collector.model.block", "collector.store.tables"),
+    "collector.export.": ("collector.store.", "collector.model.", "collector.problems"),
     "collector.symbols.": (),
     "collector.naming": ("collector.symbols.", "collector.store."),
     "collector.etlwriter.": ("collector.schema", "collector.raw", "collector.events."),

@@ -16,7 +16,7 @@ from app.cli import main
 from collector.masks import Masks, is_public_name
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
-from collector.store.masking import APART, KEPT, masked_columns
+from collector.store.masking import APART, KEPT, mask_file, masked_columns
 from collector.store.tables import CATALOG, TRACE
 from tests.build.answers import text_of
 from tests.build.database import built_database
@@ -258,6 +258,6 @@ def test_cancelling_leaves_nothing(folder: TraceFolder, tmp_path: Path) -> None:
     looks = iter([False] * 3)
     should_cancel: Callable[[], bool] = lambda: next(looks, True)  # noqa: E731
     with pytest.raises(CollectCancelled):
-        copy_trace(folder, KEY, tmp_path / "x.db", should_cancel, mask_secret=b"x")
+        copy_trace(folder, KEY, tmp_path / "x.db", should_cancel, lambda path: mask_file(path, b"x", should_cancel))
     assert list(tmp_path.iterdir()) == []
     assert [path.name for path in folder.traces_path.iterdir() if "mask" in path.name] == []

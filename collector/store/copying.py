@@ -3,60 +3,106 @@
 import contextlib
 import errno
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sqlalchemy import Connection, Row, delete, insert, inspect, select
+from sqlalchemy import Connection, Row, delete, func, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
 from collector.errors import CollectCancelled, StoreError, StoreFull
 from collector.store import dialects
 from collector.store.engine import TraceFolder
-from collector.store.masking import mask_file
 from collector.store.tables import CATALOG
 from collector.store.views import CATALOG_VIEWS, create_catalog_views
 
-__all__ = ["copy_trace", "notes_in"]
+__all__ = ["Change", "copy_trace", "notes_in", "placed", "prepared"]
 
 _PIECE_BYTES = 4 << 20
+_OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _note = CATALOG.tables["note"]
 
 
-def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Callable[[], bool], *, mask_secret: bytes | None = None) -> int:
+Change = Callable[[Path], None]
+"""What is done to the working copy of a trace's file: a part cut out of it, names masked."""
+
+
+def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Callable[[], bool], *changes: Change) -> int:
     """Write a finished trace to `target`, replacing what is there; returns how many notes went with it.
 
-    With `mask_secret` everything in it that names a machine or its people is replaced (`store/masking`); that is done within the folder of
-    traces, so that no original reaches the place of the target, whatever happens. The copy is built beside the target, reaches the disk,
-    and then takes the target's name. Raises StoreFull, StoreError, CollectCancelled; then nothing is left behind and an older target is as
-    it was.
+    The copy is built beside the target, reaches the disk, and then takes the target's name. Raises StoreFull, StoreError,
+    CollectCancelled, and what the changes raise; then nothing is left behind and an older target is as it was.
+    """
+    with prepared(folder, key, should_cancel, *changes) as source, placed(target) as part:
+        try:
+            _copy(source, part, should_cancel)
+            if not changes:
+                _add_notes(part, _notes(folder, key))
+        except StoreFull as error:
+            raise StoreFull(_full(target)) from error
+        return _notes_number(part)
+
+
+@contextlib.contextmanager
+def prepared(folder: TraceFolder, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
+    """The file of a trace to read from: its own, or, where something is to be changed, a copy with its notes that has been.
+
+    The copy is made within the folder of traces, so that no original reaches the place of an export, whatever happens, and is removed in
+    the end. Raises StoreFull, StoreError, CollectCancelled, and what the changes raise.
+    """
+    whole = folder.trace_path(key)
+    if not changes:
+        yield whole
+        return
+    copy = whole.with_name(f"{key}.{os.getpid()}.export")
+    try:
+        try:
+            _copy(whole, copy, should_cancel)
+            _add_notes(copy, _notes(folder, key))
+            for change in changes:
+                change(copy)
+        except StoreFull as error:
+            raise StoreFull(_no_room(copy.parent)) from error
+        except OSError as error:
+            if error.errno in _OUT_OF_SPACE:
+                raise StoreFull(_no_room(copy.parent)) from error
+            raise StoreError(f"{copy.parent}: no copy of the trace can be made there ({error.strerror}). Nothing was exported.") from error
+        yield copy
+    finally:
+        for left in (copy, copy.with_name(copy.name + "-journal")):
+            with contextlib.suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def placed(target: Path, *, is_folder: bool = False) -> Iterator[Path]:
+    """A name beside `target` to write to; what is there when the block ends reaches the disk and takes the target's name in one step.
+
+    With `is_folder` it is a new folder, and takes the place of an empty or absent one only. Raises StoreFull, StoreError for what the
+    block or the renaming meets; then nothing is left behind and an older target is as it was.
     """
     target = Path(os.path.realpath(target))
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    masked = folder.trace_path(key).with_name(f"{key}.{os.getpid()}.masking")
-    notes = _notes(folder, key)
     try:
-        if mask_secret is not None:
-            _copy(folder.trace_path(key), masked, should_cancel)
-            _add_notes(masked, notes)
-            mask_file(masked, mask_secret, should_cancel)
-            _copy(masked, part, should_cancel)
-        else:
-            _copy(folder.trace_path(key), part, should_cancel)
-            _add_notes(part, notes)
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
+        if is_folder:
+            part.mkdir()
+        yield part
+        for file in part.iterdir() if is_folder else (part,):
+            with file.open("rb+") as handle:
+                os.fsync(handle.fileno())
         os.replace(part, target)  # noqa: PTH105 - one atomic step, the same on all systems
-    except StoreFull as error:
-        raise StoreFull(_full(target)) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno in _OUT_OF_SPACE:
             raise StoreFull(_full(target)) from error
-        raise StoreError(f"{target}: cannot be written ({error.strerror}). Nothing was exported; name another place with -o.") from error
+        raise StoreError(
+            f"{target}: cannot be written ({error.strerror or error}). Nothing was exported; name another place with -o."
+        ) from error
     finally:
-        for left in (masked, masked.with_name(masked.name + "-journal"), part, part.with_name(part.name + "-journal")):
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if is_folder:
+                shutil.rmtree(part, ignore_errors=True)
+            for left in (part, part.with_name(part.name + "-journal")):
                 left.unlink(missing_ok=True)
-    return len(notes)
 
 
 def notes_in(connection: Connection) -> list[dict[str, object]]:
@@ -69,6 +115,19 @@ def notes_in(connection: Connection) -> list[dict[str, object]]:
 
 def _full(target: Path) -> str:
     return f"{target}: no space is left on that disk. Nothing was exported; free some, or name another place with -o."
+
+
+def _no_room(place: Path) -> str:
+    return f"{place}: no space is left there for the copy of the trace that the export is made from. Nothing was exported; free some."
+
+
+def _notes_number(path: Path) -> int:
+    engine = dialects.reading_engine(path, limit_seconds=60)
+    try:
+        with engine.connect() as connection:
+            return connection.execute(select(func.count()).select_from(_note)).scalar_one()
+    finally:
+        engine.dispose()
 
 
 def _notes(folder: TraceFolder, key: str) -> list[Row[tuple[object, ...]]]:

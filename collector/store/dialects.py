@@ -42,22 +42,30 @@ _DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 _LACKS = ("no such table", "no such column")
 
 
-def reading_engine(path: Path, *, limit_seconds: float, busy_seconds: float = 1.0) -> Engine:
+def reading_engine(
+    path: Path, *, limit_seconds: float, busy_seconds: float = 1.0, should_cancel: Callable[[], bool] | None = None
+) -> Engine:
     """An engine that only reads one file; a statement that runs longer than the limit raises StoreSlow.
+
+    With `should_cancel` there is no limit, and a statement ends with CollectCancelled once that says so.
 
     Connections are opened per use: a replaced or deleted file is never held open, and opening costs a fraction of a millisecond.
     """
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    engine = _engine(path, uri, busy_seconds)
+    engine = _engine(path, uri, busy_seconds, _too_slow if should_cancel is None else _cancelled_reading)
 
     @event.listens_for(engine, "connect")
     def connected(dbapi: sqlite3.Connection, record: Any) -> None:  # Any: SQLAlchemy's pool record, unused
+        if should_cancel is not None:
+            dbapi.set_progress_handler(should_cancel, _STEPS_BETWEEN_LOOKS)
+            return
         deadline = record.info["deadline"] = [float("inf")]
         dbapi.set_progress_handler(lambda: time.monotonic() > deadline[0], _STEPS_BETWEEN_LOOKS)
 
     @event.listens_for(engine, "before_cursor_execute")
     def started(connection: Connection, *_: object) -> None:
-        connection.info["deadline"][0] = time.monotonic() + limit_seconds
+        if should_cancel is None:
+            connection.info["deadline"][0] = time.monotonic() + limit_seconds
 
     return engine
 
@@ -167,6 +175,10 @@ def _too_slow() -> TraceError:
 
 def _cancelled() -> TraceError:
     return CollectCancelled("Cancelled. Nothing was stored.")
+
+
+def _cancelled_reading() -> TraceError:
+    return CollectCancelled("Cancelled. Nothing was exported.")
 
 
 def _engine(path: Path, uri: str, busy_seconds: float, interrupted: Callable[[], TraceError] = _too_slow) -> Engine:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, text
 
 from collector.errors import NothingLeft
-from collector.limits import Limits, Who
+from collector.limits import Limits, WhichSocket, Who
+from collector.model.block import Lines
 from collector.store import dialects
 from collector.store.tables import ROW_COLUMNS
 
-__all__ = ["limit"]
+__all__ = ["counted_rows", "limit"]
 
+_ROWS_AT_ONCE = 50_000
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 _BY_SOCKET = ("skipped", "abort", "drop", "bind_failure", "listen_event", "option", "socket_event", "io_finding")
 _BY_PROCESS = ("thread", "heap", "allocation", "heap_range", "heap_counter", "heap_anomaly")
@@ -69,6 +71,14 @@ def limit(connection: Connection, limits: Limits) -> dict[str, int]:
     return counts
 
 
+def counted_rows(connection: Connection) -> Iterator[dict[str, Lines]]:
+    """Rows of the tables that sums and roll-ups are made of, in pieces, in the order of their numbers."""
+    for table in ("stack_ref", "socket", "operation", "allocation", "socket_event", "abort", "heap_anomaly"):
+        found = connection.exec_driver_sql(f"SELECT {', '.join(ROW_COLUMNS[table])} FROM {table}")  # noqa: S608 - our names
+        while rows := found.fetchmany(_ROWS_AT_ONCE):
+            yield {table: [tuple(row) for row in rows]}
+
+
 def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
     """SQL of names and numbers of ours alone: what the user wrote was resolved to row numbers."""
     if limits.processes:
@@ -82,6 +92,17 @@ def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
         yield "DELETE FROM raw_event WHERE pid IS NULL OR pid NOT IN (SELECT pid FROM process WHERE pid IS NOT NULL)"
         for table in _BY_SOCKET:
             yield f'DELETE FROM "{table}" WHERE socket_n IS NULL'  # noqa: S608 - see above
+    if limits.sockets:
+        numbers = ", ".join(str(n) for n in sorted({n for which in limits.sockets for n in _sockets(connection, which)}))
+        yield f"DELETE FROM socket WHERE n NOT IN ({numbers})"  # noqa: S608 - row numbers
+        for table, number in (("process", "process_n"), ("owner", "owner_n")):
+            yield f"DELETE FROM {table} WHERE n NOT IN (SELECT {number} FROM socket WHERE {number} IS NOT NULL)"  # noqa: S608 - see above
+        for table in ("thread", "module"):  # their stacks and their code
+            yield f"DELETE FROM {table} WHERE process_n NOT IN (SELECT n FROM process)"  # noqa: S608 - see above
+        for table in ("poll", "raw_event", "heap_range", "heap_counter", "heap_anomaly", "heap_gauge"):
+            yield f"DELETE FROM {table}"  # noqa: S608 - see above
+        for table in _BY_SOCKET:
+            yield f'DELETE FROM "{table}" WHERE socket_n IS NULL'  # noqa: S608 - see above
     low, high = limits.from_ns, limits.to_ns
     if low is not None or high is not None:
         for table, (begin, end) in _LIVES.items():
@@ -89,6 +110,11 @@ def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
             yield f'DELETE FROM "{table}" WHERE {" OR ".join(outside)}'  # noqa: S608 - numbers
     for table, column, other, key in _BELONGS:
         yield f'DELETE FROM "{table}" WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT {key} FROM {other})'  # noqa: S608 - our names
+    if limits.sockets:  # of the heap the blocks alone that buffers of these sockets lie in
+        behind = "SELECT allocation_n FROM operation_buffer UNION SELECT allocation_n FROM io_finding"
+        yield f"DELETE FROM allocation WHERE NOT EXISTS (SELECT 1 FROM ({behind}) b WHERE b.allocation_n = allocation.n)"  # noqa: S608
+        yield "DELETE FROM resize WHERE allocation_n NOT IN (SELECT n FROM allocation)"
+        yield "DELETE FROM heap WHERE n NOT IN (SELECT heap_n FROM allocation)"
     for table, column, other in _NAMES_ANOTHER:
         yield (
             f'UPDATE "{table}" SET {column} = NULL WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT n FROM {other})'  # noqa: S608 - see above
@@ -112,5 +138,22 @@ def _matching(connection: Connection, who: Who) -> list[int]:
         some = ", ".join(f"{image.rsplit(chr(92), 1)[-1]} ({pid})" for pid, image in named)
         raise NothingLeft(
             f"No process of this trace is {who.text!r}, so nothing was stored." + (f" There are, among others, {some}." if some else "")
+        )
+    return found
+
+
+def _sockets(connection: Connection, which: WhichSocket) -> list[int]:
+    """Row numbers of the sockets that a user means. Raises NothingLeft for none."""
+    endpoint = which.endpoint - (1 << 64) if which.endpoint >> 63 else which.endpoint
+    rows = connection.exec_driver_sql(
+        f"SELECT n, coalesce(created_ns, first_ns), {_LIVES['socket'][1]} FROM socket WHERE endpoint = ? ORDER BY 2",  # noqa: S608 - ours
+        (endpoint,),
+    ).all()
+    found = [int(n) for n, begin, end in rows if which.ns is None or begin <= which.ns <= end]
+    if not found:
+        there = ", ".join(f"0x{which.endpoint:x}@{begin}" for _, begin, _ in rows[:8])
+        raise NothingLeft(
+            f"No socket of this trace is {which.text}, so nothing was stored."
+            + (f" At this address were {there}." if there else " Its page's address has its name: 0xENDPOINT@NS.")
         )
     return found

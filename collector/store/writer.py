@@ -19,13 +19,12 @@ from collector.store import dialects
 from collector.store.beside import Beside
 from collector.store.counter import Counter, Ending, MakeCounter
 from collector.store.engine import TraceFolder
-from collector.store.limiting import limit
+from collector.store.limiting import counted_rows, limit
 from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
 from collector.store.views import create_views
 
 __all__ = ["TraceWriter", "amended", "create_indexes", "create_tables", "stamp"]
 
-_ROWS_AT_ONCE = 50_000
 _WIDTHS = {table: len(columns) for table, columns in ROW_COLUMNS.items()}
 
 
@@ -151,10 +150,7 @@ class TraceWriter:
         Raises NothingLeft, StoreFull, StoreError, CollectCancelled.
         """
         self.counts |= limit(self.connection, limits)
-        for table in ("stack_ref", "socket", "operation", "allocation", "socket_event", "abort", "heap_anomaly"):
-            found = self.connection.exec_driver_sql(f"SELECT {', '.join(ROW_COLUMNS[table])} FROM {table}")  # noqa: S608 - our names
-            while rows := found.fetchmany(_ROWS_AT_ONCE):
-                yield {table: [tuple(row) for row in rows]}
+        yield from counted_rows(self.connection)
 
     def index(self) -> None:
         """Make the indexes, once the large tables are filled. Raises StoreFull, StoreError."""

@@ -4,10 +4,12 @@ import argparse
 import os
 from typing import TYPE_CHECKING, TypeAlias
 
+from collector.limits import WhichSocket, Who, parse_moment, parse_which_socket, parse_who
+
 if TYPE_CHECKING:
     from collector.store.engine import TraceFolder
 
-__all__ = ["Verbs", "add_database", "folder_of", "new_verb"]
+__all__ = ["Verbs", "add_database", "add_range", "folder_of", "new_verb", "socket_of"]
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -33,6 +35,21 @@ def add_database(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_range(parts: "argparse._ArgumentGroup") -> None:
+    """The options that name processes and a range of time."""
+    parts.add_argument(
+        "--process", action="append", default=[], type=_who, metavar="WHO", help="a process: PID, PID@NS or app.exe; may be repeated"
+    )
+    parts.add_argument(
+        "--from",
+        dest="from_ns",
+        type=_moment,
+        metavar="TIME",
+        help="what lasts until then or later: ns since time 0, or 12.5s; a time before 0 is written --from=-5s",
+    )
+    parts.add_argument("--to", dest="to_ns", type=_moment, metavar="TIME", help="what begins then or earlier")
+
+
 def folder_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceFolder":
     """The folder that the command line or the environment names.
 
@@ -44,3 +61,25 @@ def folder_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceFo
     folder = TraceFolder(args.database)
     folder.check(must_exist=must_exist and bool(args.database is not None or os.environ.get(ENVIRONMENT_VARIABLE)))
     return folder
+
+
+def socket_of(text: str) -> WhichSocket:
+    """A socket as a user names it. Raises ArgumentTypeError."""
+    try:
+        return parse_which_socket(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _who(text: str) -> Who:
+    try:
+        return parse_who(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _moment(text: str) -> int:
+    try:
+        return parse_moment(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

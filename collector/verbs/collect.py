@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from collector.errors import PackageError
-from collector.limits import KINDS, Limits, Who, parse_moment, parse_who
+from collector.limits import KINDS, Limits
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb
 from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
 from collector.verbs.storing import Results, collect_file, collect_source, summary, unpacking_place
 
@@ -58,17 +58,7 @@ def add(verbs: Verbs) -> None:
         help="name functions from the symbol files (.pdb) in this folder; may be repeated",
     )
     parts = parser.add_argument_group("store only a part", "links are those of the whole trace, but for a suffix to its key")
-    parts.add_argument(
-        "--process", action="append", default=[], type=_who, metavar="WHO", help="a process: PID, PID@NS or app.exe; may be repeated"
-    )
-    parts.add_argument(
-        "--from",
-        dest="from_ns",
-        type=_moment,
-        metavar="TIME",
-        help="what lasts until then or later: ns since time 0, or 12.5s; a time before 0 is written --from=-5s",
-    )
-    parts.add_argument("--to", dest="to_ns", type=_moment, metavar="TIME", help="what begins then or earlier")
+    add_range(parts)
     parts.add_argument("--only", action="append", default=[], choices=KINDS, help="sockets or heap; processes and stacks always")
     add_growing(parser)
     add_database(parser)
@@ -139,17 +129,3 @@ def _collect_as_one(
             report = collect_source(source, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
     say(summary(report), flush=True)
     return 3 if report.is_limited else 0
-
-
-def _who(text: str) -> Who:
-    try:
-        return parse_who(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _moment(text: str) -> int:
-    try:
-        return parse_moment(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,14 +1,20 @@
-"""sockscope export: a trace as one file for somebody else."""
+"""sockscope export: a trace, or a part or a view of it, as files for somebody else."""
 
 import argparse
 import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from collector.errors import StoreError
+from collector.limits import Limits
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, socket_of
+
+if TYPE_CHECKING:
+    from collector.store.copying import Change
+    from collector.store.engine import TraceFolder
 
 __all__ = ["add", "run"]
 
@@ -18,49 +24,86 @@ EXAMPLE = """example:
 
   sockscope export fd96715a3a6d --mask
       the same with stand-ins for addresses, names and command lines, in fd96715a3a6d-masked.db; put into the folder `traces` of a
-      database, `sockscope serve` shows it"""
+      database, `sockscope serve` shows it
+
+  sockscope export fd96715a3a6d --process webproxy.exe --from 10s --to 20s -o part.db
+      a part of it, with sums and findings of that part
+
+  sockscope export fd96715a3a6d --view v_operations --socket 0xffffe000a1b2c3d4@1500000 -o operations.csv
+      a view of a part as CSV; .jsonl gives JSON lines and .parquet Parquet. Without --view, --as csv writes all views into a folder"""
+
+_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_SQLITE = "sqlite"
+_FORMS = (_SQLITE, "csv", "jsonl", "parquet")
 
 
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
-    parser = new_verb(verbs, "export", "copy a trace into one SQLite file", EXAMPLE)
+    parser = new_verb(verbs, "export", "write a trace, a part or a view of it to a file", EXAMPLE)
     parser.add_argument("trace", metavar="TRACE", help="key, beginning of a key, or name")
     parser.add_argument("-o", "--output", metavar="FILE", help="file or folder to write to; default: KEY.db in this folder")
+    parser.add_argument(
+        "--as", dest="form", choices=_FORMS, help="the form; default: by the end of FILE (.csv, .jsonl, .parquet), else sqlite"
+    )
+    parser.add_argument(
+        "--view", action="append", default=[], metavar="NAME", help="a view such as v_operations, as csv, jsonl or parquet; may be repeated"
+    )
     parser.add_argument("--mask", action="store_true", help="put stand-ins for addresses, names and command lines, the same everywhere")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parts = parser.add_argument_group("only a part", "links are those of the whole trace, but for a suffix to its key")
+    add_range(parts)
+    parts.add_argument(
+        "--socket",
+        action="append",
+        default=[],
+        type=socket_of,
+        metavar="SOCKET",
+        help="a socket by its link, 0xENDPOINT@NS, with the heap blocks behind its buffers; may be repeated",
+    )
     add_database(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
-    """Copy one trace. Raises StoreError, CollectCancelled."""
+    """Write one trace. Raises StoreError, NothingLeft, CollectCancelled."""
+    from collector.export.views import VIEWS
     from collector.store.catalog import Catalog
-    from collector.store.copying import copy_trace
     from collector.store.masking import MASKED_KEY
 
+    form = args.form or ("csv" if args.view else _SQLITE)
+    if args.output and not args.form:
+        form = _SUFFIXES.get(Path(args.output).suffix.lower(), form)
+    limits = Limits(tuple(args.process), args.from_ns, args.to_ns, sockets=tuple(args.socket))
+    views = list(dict.fromkeys(args.view)) or [*VIEWS]
+    if wrong := _wrong_usage(args, form, limits, VIEWS):
+        say(f"sockscope export: {wrong}", file=sys.stderr)
+        return 2
     folder = folder_of(args, must_exist=True)
     entry = Catalog.readable(folder).find(args.trace)
     if not folder.has_trace(entry.key):
         raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then export it.")
-    name = f"{entry.key}{MASKED_KEY if args.mask else ''}.db"
-    target = Path(args.output or name)
-    if target.is_dir():
-        target /= name
-    if target.exists():
-        if not target.is_file():
-            raise StoreError(f"{target}: this is no ordinary file. Name a file with -o.")
-        if target.samefile(folder.trace_path(entry.key)):
-            raise StoreError(f"{target}: this is the trace's own file in the database. Name another with -o.")
-        if not args.force:
-            say(
-                f"sockscope export: {target}: this file is there already. Name another with -o, or replace it with --force.",
-                file=sys.stderr,
-            )
-            return 1
-    secret = secrets.token_bytes(32) if args.mask else None
-    notes = copy_trace(folder, entry.key, target, should_cancel, mask_secret=secret)
-    with_notes = f" with {notes:,} {'note' if notes == 1 else 'notes'}" if notes else ""
-    say(f"Wrote {target} ({target.stat().st_size:,} bytes){with_notes}.")
+    key = f"{entry.key}{limits.suffix}{MASKED_KEY if args.mask else ''}"
+    is_folder = form != _SQLITE and len(views) > 1
+    target = _target(args.output, _default_name(key, form, views))
+    if refused := _refusal(target, folder, entry.key, is_folder=is_folder, force=args.force):
+        say(f"sockscope export: {refused}", file=sys.stderr)
+        return 1
+    changes = _changes(limits, args.mask, should_cancel)
+    if form == _SQLITE:
+        from collector.store.copying import copy_trace
+
+        notes = copy_trace(folder, entry.key, target, should_cancel, *changes)
+        with_notes = f" with {notes:,} {'note' if notes == 1 else 'notes'}" if notes else ""
+        say(f"Wrote {target} ({target.stat().st_size:,} bytes){with_notes}.")
+    else:
+        from collector.export.views import export_views
+
+        numbers = export_views(folder, entry.key, views, form, target, should_cancel, *changes)
+        rows = sum(numbers.values())
+        what = f"{len(views)} views, {rows:,} rows" if is_folder else f"{rows:,} {'row' if rows == 1 else 'rows'}"
+        say(f"Wrote {target} ({what}).")
+        if not rows:
+            say(f"{', '.join(views)}: nothing of this is in {'that part of ' if limits else ''}the trace.", file=sys.stderr)
     if args.mask:
         say(
             "Masked: addresses, names, command lines. Kept: times, sizes, ports, process ids, statuses, files of Windows. "
@@ -68,3 +111,54 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _wrong_usage(args: argparse.Namespace, form: str, limits: Limits, known: tuple[str, ...]) -> str | None:
+    """What is wrong with the command line, if anything."""
+    if strange := [view for view in args.view if view not in known]:
+        return f"{strange[0]}: there is no such view. There are {', '.join(known)}."
+    if args.view and form == _SQLITE:
+        return "--view is for csv, jsonl and parquet; a SQLite file has all views. Leave it out, or name the form with --as."
+    if limits.from_ns is not None and limits.to_ns is not None and limits.from_ns > limits.to_ns:
+        return "--to is before --from; give a range that runs forward."
+    return None
+
+
+def _default_name(key: str, form: str, views: list[str]) -> str:
+    if form == _SQLITE:
+        return f"{key}.db"
+    return f"{key}-{views[0]}.{form}" if len(views) == 1 else f"{key}-{form}"
+
+
+def _target(output: str | None, name: str) -> Path:
+    """What is named, or a file of this name in the folder that is."""
+    target = Path(output or name)
+    return target / name if target.is_dir() else target
+
+
+def _refusal(target: Path, folder: "TraceFolder", key: str, *, is_folder: bool, force: bool) -> str | None:
+    """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot."""
+    if not target.exists():
+        return None
+    if is_folder:
+        return f"{target}: this is there already. Name another folder with -o, or remove it: what is in a folder is never replaced."
+    if not target.is_file():
+        raise StoreError(f"{target}: this is no ordinary file. Name a file with -o.")
+    if target.samefile(folder.trace_path(key)):
+        raise StoreError(f"{target}: this is the trace's own file in the database. Name another with -o.")
+    return None if force else f"{target}: this file is there already. Name another with -o, or replace it with --force."
+
+
+def _changes(limits: Limits, mask: bool, should_cancel: Callable[[], bool]) -> list["Change"]:
+    """What is done to a copy of the trace, in order."""
+    changes: list[Change] = []
+    if limits:
+        from collector.export.slicing import cut
+
+        changes.append(lambda path: cut(path, limits, should_cancel))
+    if mask:
+        from collector.store.masking import mask_file
+
+        secret = secrets.token_bytes(32)
+        changes.append(lambda path: mask_file(path, secret, should_cancel))
+    return changes
