@@ -95,6 +95,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.together": ("collector.source", "collector.raw", "collector.readers.", "collector.joining"),
     "collector.joining": ("collector.source", "collector.raw", "collector.readers.", "collector.etlwriter."),
     "collector.record.": ("collector.events.", "collector.schema", "collector.raw", "collector.etlwriter.", "collector.joining"),
+    "collector.gate": ("collector.stages",),
     "collector.stages": ("collector.",),
     "collector.pipeline": ("collector.",),
     "collector.follow": ("collector.",),

@@ -10,6 +10,7 @@ from collector.errors import PackageError
 from collector.limits import KINDS, Limits
 from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb
+from collector.verbs.gating import add_gate, verdict_of, wrong_gate
 from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
 from collector.verbs.storing import Results, collect_file, collect_source, summary, unpacking_place
 
@@ -32,8 +33,11 @@ EXAMPLE = r"""example:
       shows a trace while its session still records it
   sockscope collect --watch C:\traces
       collects each trace that is put into this folder
+  sockscope collect tests.etl --fail-on overlap,freed_in_flight,abort=2 --junit sockscope.xml
+      fails a test run that was traced
 
-exit status: 0 complete; 3 stored, but with loss or damage; 1 not stored, of several files at least one; 2 wrong usage"""
+exit status: 0 complete; 3 stored, but with loss or damage, or a check of --fail-on could not be made; 4 a check failed;
+1 not stored, of several files at least one; 2 wrong usage"""
 
 
 def add(verbs: Verbs) -> None:
@@ -60,6 +64,7 @@ def add(verbs: Verbs) -> None:
     parts = parser.add_argument_group("store only a part", "links are those of the whole trace, but for a suffix to its key")
     add_range(parts)
     parts.add_argument("--only", action="append", default=[], choices=KINDS, help="sockets or heap; processes and stacks always")
+    add_gate(parser)
     add_growing(parser)
     add_database(parser)
     parser.set_defaults(run=run)
@@ -67,7 +72,7 @@ def add(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     """Collect each file; the exit status says whether all were stored, and with several a line names what became of each."""
-    if wrong := wrong_usage(args):
+    if wrong := wrong_usage(args) or wrong_gate(args):
         say(f"sockscope collect: {wrong}", file=sys.stderr)
         return 2
     if args.name and len(args.files) > 1 and not args.joined_as:
@@ -103,7 +108,7 @@ def _collect_all(
     if len(args.files) > 1 or results.count > 1:
         parts = (*results.parts(), ("not tried", left))
         say("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in parts if files), file=sys.stderr)
-    return results.status
+    return verdict_of(args, results.status, results.reports, results.reasons)
 
 
 def _collect_as_one(
@@ -128,4 +133,4 @@ def _collect_as_one(
         with one_trace(sources, place=place, should_cancel=should_cancel) as source:
             report = collect_source(source, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
     say(summary(report), flush=True)
-    return 3 if report.is_limited else 0
+    return verdict_of(args, 3 if report.is_limited else 0, [report])

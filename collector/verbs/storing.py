@@ -33,6 +33,10 @@ class Results:
     limited: list[str] = field(default_factory=list)
     there_already: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    reports: "list[ImportReport]" = field(default_factory=list)
+    """Of what was stored, with or without loss."""
+    reasons: list[tuple[str, str]] = field(default_factory=list)
+    """Files of which something was not stored, and why."""
     is_over: bool = False
     is_watching: bool = False
     """Whether being told to stop is no failure."""
@@ -62,6 +66,7 @@ class Results:
             return
         say(str(error), file=sys.stderr, flush=True)
         self.failed.append(file)
+        self.reasons.append((file, str(error)))
         is_of_store = isinstance(error, StoreError) and not isinstance(error, _OF_ONE_FILE)  # the folder is the same for the files to come
         self.is_over = self.is_over or is_of_store or isinstance(error, CollectCancelled)
 
@@ -87,6 +92,7 @@ def collect_file(
     def tell_fault(sentence: str) -> None:
         say(sentence, file=sys.stderr)
         results.failed.append(file)
+        results.reasons.append((file, sentence))
 
     suffix = limits.suffix if limits else ""
     try:
@@ -108,6 +114,8 @@ def collect_file(
                             return
                         continue
                 (results.limited if report.is_limited else results.stored).append(label)
+                if not results.is_watching:
+                    results.reports.append(report)
                 say(summary(report), flush=True)
     except TraceError as error:
         results.fail(file, error)
