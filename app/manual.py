@@ -13,6 +13,7 @@ __all__ = ["PAGES", "manual_html", "picture_file"]
 PAGES = {
     "tour": "The main pages in pictures",
     "recording": "How to record a trace",
+    "formats": "Files that can be collected, and what each of them lost",
     "windows-checklist": "Recording: what was proven, and what only Windows can show",
     "cli": "The command line",
     "events": "The events that are decoded",

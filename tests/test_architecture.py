@@ -89,6 +89,7 @@ MAP: dict[str, tuple[str, ...]] = {
         "collector.raw",
         "collector.schema",
         "collector.events.",
+        "collector.provider_names",
         "collector.etlwriter.",
         "collector.readers.",
     ),

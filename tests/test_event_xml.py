@@ -14,52 +14,13 @@ from hypothesis import strategies as st
 from app.cli import main
 from collector.errors import CollectCancelled, EmptyTrace, FormatError, TraceError
 from collector.packages import traces_in
-from collector.pipeline import import_trace
-from collector.store.engine import TraceFolder
-from collector.texts import is_event_xml
+from collector.texts import form_of
 from collector.texts.values import filetime_of, number_of
-from tests.build import Trace, afd, heap, system
+from tests.build import Trace, afd
 from tests.build.event_xml import event_xml
-from tests.build.imported import Imported, collect
+from tests.build.imported import collect
 from tests.test_invariance import rewritten, sample_session
-
-SAME = {
-    "v_sockets": "socket, process, family, type, created_ns, closed_ns, destroyed_ns, end, local, remote, bytes_sent, bytes_received, "
-    "sends, receives, errors, last_error",
-    "v_operations": "socket, process, kind, posted_ns, completed_ns, end_ns, outcome, status, match, bytes, buffer, posted_len, "
-    "buffer_count, posted_tid, completed_tid, header_pid, posted_location, completed_location, peer, buffer_class, "
-    "allocation, allocation_offset",
-    "v_aborts": "socket, process, t_ns, reason, initiator, during, unread_bytes",
-    "v_overlaps": "process, t_ns, lo, hi, first_socket, first_posted_ns, second_socket, second_posted_ns, certainty, severity",
-    "v_drops": "socket, t_ns, reason, length",
-    "v_processes": "process, pid, parent_pid, image, command_line, start_ns, end_ns",
-    "v_io_findings": "kind, t_ns, process, socket, operation_kind, allocation, certainty",
-    "v_allocations": "allocation, process, heap, address, size, start_ns, end_ns, end_reason",
-}  # fmt: skip
-
-
-def collected(path: Path, folder: Path) -> Imported:
-    """Collect the only trace that a file is or has."""
-    traces = TraceFolder(folder / "database")
-    (source,) = list(traces_in(path))
-    with source:
-        report = import_trace(source, traces)
-    return Imported(traces.trace_path(report.key), traces, report)
-
-
-def answers(found: Imported) -> dict[str, list[str]]:
-    return {view: sorted(map(repr, found.rows(f"SELECT {columns} FROM {view}"))) for view, columns in SAME.items()}
-
-
-def a_trace(pointer_size: int = 8) -> Trace:
-    return Trace(pointer_size=pointer_size).cpu(
-        0,
-        system.process_start(at_us=1),
-        afd.opened(at_us=10),
-        afd.connected(at_us=50),
-        afd.sent(at_us=100, length_bytes=512, duration_us=240),
-        heap.alloc(at_us=400),
-    )
+from tests.text_answers import SAME, a_trace, answers, collected
 
 
 def xml_of(folder: Path, trace: Trace, **how: bool) -> str:
@@ -189,8 +150,8 @@ def test_hostile_xml_ends_in_a_message(name: str, tmp_path: Path) -> None:
 
 
 def test_other_xml_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert not is_event_xml(b"<?xml version='1.0'?><svg/>")
-    assert not is_event_xml(b"the <Event> of the year")
+    assert form_of(b"<?xml version='1.0'?><svg/>") is None
+    assert form_of(b"the <Event> of the year") is None
     path = put(tmp_path, "<?xml version='1.0'?><project><name>x</name></project>")
     assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 1
     assert "this is not an ETL file" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """From a file that a user names to the traces in it: itself, or what is in the package that it is.
 
-Only what begins as an ETL file or as XML with events is unpacked, into files without a name that the system deletes when they are
-closed. The names of the files inside are shown and never used as paths.
+Only what begins as an ETL file or as a text that a tool makes of one is unpacked, into files without a name that the system deletes when
+they are closed. The names of the files inside are shown and never used as paths.
 """
 
 import io
@@ -22,7 +22,7 @@ from collector.packages.zips import members_of_gzip, members_of_zip
 from collector.readers.etl import is_etl
 from collector.readers.problems import DAMAGED_PACKAGE
 from collector.source import Source, nameless_file
-from collector.texts import is_event_xml, trace_of_xml
+from collector.texts import form_of, trace_of_text
 
 __all__ = ["SUFFIXES", "traces_in"]
 
@@ -133,10 +133,11 @@ def traces_in(
 
 def _read(source: Source, place: Path | None, should_cancel: Callable[[], bool]) -> Source:
     """The trace that a text is, or what was given."""
-    if not is_event_xml(source.read_at(0, _SNIFF_BYTES)):
+    form = form_of(source.read_at(0, _SNIFF_BYTES))
+    if form is None:
         return source
     with source:
-        return trace_of_xml(source, place, should_cancel)
+        return trace_of_text(form, source, place, should_cancel)
 
 
 def _kind_of(start: bytes) -> Kind | None:
@@ -167,7 +168,7 @@ def _traces_of(member: Member, package: Source, job: _Unpacking, depth: int) -> 
             job.faults.append(f"{name} cannot be unpacked: {fault}.")
             return
         kind = None if is_etl(start) else _kind_of(start)
-        if kind is None and not is_etl(start) and not is_event_xml(start[:_SNIFF_BYTES]):
+        if kind is None and not is_etl(start) and form_of(start[:_SNIFF_BYTES]) is None:
             job.others.append(name)
             if member.is_on_the_way:
                 _pass(pieces)  # here, where it is counted and can be cancelled

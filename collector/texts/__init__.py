@@ -1,5 +1,5 @@
-"""Traces as text: events that a tool of Windows has written out as XML."""
+"""Traces as text: events that a tool of Windows has written out."""
 
-from collector.texts.event_xml import is_event_xml, trace_of_xml
+from collector.texts.reading import FORMS, form_of, trace_of_text
 
-__all__ = ["is_event_xml", "trace_of_xml"]
+__all__ = ["FORMS", "form_of", "trace_of_text"]

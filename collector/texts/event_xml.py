@@ -2,21 +2,15 @@
 
 import codecs
 import re
-from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from xml.parsers import expat
 
-from collector.errors import CollectCancelled, FormatError, Problem, SourceError
-from collector.readers.problems import DAMAGED_TEXT, TEXT_FORM
-from collector.source import Source
+from collector.errors import FormatError
+from collector.texts.form import PIECE_BYTES, TextForm, TextInput, Told, beginning_of
 from collector.texts.transcript import TextEvent, Transcript
 from collector.texts.values import filetime_of, guid_of, hex_bytes, number_of, plain_name
 
-__all__ = ["is_event_xml", "trace_of_xml"]
+__all__ = ["EVENT_XML"]
 
-_PIECE_BYTES = 256 << 10
-_SAMPLE_BYTES = 4 << 20
 _MOST_DEEP = 64
 _MOST_TEXT = 256 << 10  # a payload of 64 KB in hexadecimal
 _MOST_FIELDS = 1024
@@ -25,102 +19,34 @@ _BARE = re.compile(r"\s*(?:\ufeff\s*)?<(?:\w+:)?Event[\s>]")  # wevtutil writes 
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _POINTER_SIZE = re.compile(r'Name="PointerSize">\s*([48])\s*<')
 _WIDE = re.compile(r"<Data[^>]{0,200}>\s*0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
-_DECLARED = re.compile(rb"""<\?xml[^>]{0,200}encoding=["']([A-Za-z0-9_.-]{1,40})["']""")
 
 
-def is_event_xml(start: bytes) -> bool:
-    """Whether a file that starts with these bytes (512) is XML with events."""
-    text = codecs.decode(start, _encoding_of(start), "ignore").lstrip("\ufeff \r\n\t")
+def _is_event_xml(start: bytes) -> bool:
+    text = beginning_of(start)
     return text.startswith("<") and re.search(r"<(\w+:)?Events?[\s>]", text) is not None
 
 
-def trace_of_xml(source: Source, place: Path | None, should_cancel: Callable[[], bool]) -> Source:
-    """The events of an XML file as a trace, open; its identity is that of the file.
-
-    Raises: SourceError; FormatError for XML that may not be read; EmptyTrace without an event; CollectCancelled.
-    """
-
-    def look() -> None:
-        if should_cancel():
-            raise CollectCancelled("Cancelled. Nothing was stored.")
-
-    digest = source.sha256(look)
-    start = source.read_at(0, _SAMPLE_BYTES)
-    encoding = _encoding_of(start)
-    pointer_size, is_told = _pointer_size(codecs.decode(start, encoding, "replace"))
-    try:
-        with closing(_Spooled(Transcript(pointer_size, place))) as spooled:
-            transcript = spooled.transcript
-            reader = _EventReader(source.name, transcript)
-            damage = _feed(source, encoding, reader, look)
-            file = transcript.close(source.name, should_cancel)
-            size = file.seek(0, 2)
-    except OSError as error:
-        raise SourceError(f"{source.name}: its events cannot be written to the disk: {error.strerror or error}.") from error
-    inferred = "" if is_told else f" That pointers have {pointer_size} bytes is inferred from the values."
-    problems = [
-        *source.problems,
-        Problem(TEXT_FORM, details={"form": "XML", "stacks": transcript.stacks, "inferred": inferred}),
-    ]
-    if damage or reader.skipped or transcript.unread:
-        details: dict[str, object] = {"found": damage or "fields or times that cannot be read back"}
-        problems.append(Problem(DAMAGED_TEXT, max(reader.skipped + transcript.unread, 1), details=details))
-    return Source(file, source.path, size, name=source.name, digest=digest, problems=problems)
-
-
-class _Spooled:
-    """A transcript that is given back."""
-
-    def __init__(self, transcript: Transcript) -> None:
-        self.transcript = transcript
-
-    def close(self) -> None:
-        self.transcript.discard()
-
-
-def _encoding_of(start: bytes) -> str:
-    for mark, name in ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
-        if start.startswith(mark):
-            return name
-    if start[1:2] == b"\0":
-        return "utf-16-le"
-    if start[:1] == b"\0":
-        return "utf-16-be"
-    declared = _DECLARED.match(start[:512].lstrip())
-    name = declared[1].decode() if declared else "utf-8"
-    try:
-        known = codecs.lookup(name)
-        is_text = known.name not in ("utf-16", "utf-32", "utf-7") and bool(known.decode(b"<", "strict")[0] == "<")
-    except (LookupError, ValueError, AssertionError):
-        return "utf-8"
-    return known.name if is_text else "utf-8"  # a file that was saved anew may still say UTF-16
-
-
-def _pointer_size(sample: str) -> tuple[int, bool]:
-    """4 or 8, and whether the file says so."""
+def _pointer_size(text: TextInput) -> tuple[int, bool]:
+    sample = text.sample()
     told = _POINTER_SIZE.search(sample)
     if told:
         return int(told[1]), True
     return (8 if _WIDE.search(sample) or "0x" not in sample else 4), False
 
 
-def _feed(source: Source, encoding: str, reader: "_EventReader", look: Callable[[], None]) -> str:
-    """Parse the whole file; returns what is wrong where it cannot be read on, else nothing. Raises SourceError, FormatError."""
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    is_bare = _BARE.match(codecs.decode(source.read_at(0, _PIECE_BYTES), encoding, "ignore")) is not None
+def _read(text: TextInput, transcript: Transcript) -> Told:
+    """Parse the whole file. Raises SourceError, FormatError."""
+    reader = _EventReader(text.name, transcript)
+    is_bare = _BARE.match(codecs.decode(text.source.read_at(0, PIECE_BYTES), text.encoding, "ignore")) is not None
     if is_bare:
         reader.feed("<Events>", is_last=False)
-    for offset in range(0, source.size, _PIECE_BYTES):
-        look()
-        piece = source.read_at(offset, _PIECE_BYTES)
-        is_last = offset + len(piece) >= source.size
+    for piece, is_last in text.pieces():
         try:
-            text = _NOT_XML.sub("\ufffd", decoder.decode(piece, is_last))
-            text = text.lstrip("\ufeff") if offset == 0 else text
-            reader.feed(f"{text}</Events>" if is_bare and is_last else text, is_last=is_last)
+            clean = _NOT_XML.sub("\ufffd", piece)
+            reader.feed(f"{clean}</Events>" if is_bare and is_last else clean, is_last=is_last)
         except expat.ExpatError as error:
-            return f"line {error.lineno:,}: {expat.ErrorString(error.code)}"
-    return ""
+            return Told(f"line {error.lineno:,}: {expat.ErrorString(error.code)}", reader.skipped)
+    return Told(skipped=reader.skipped)
 
 
 class _EventReader:
@@ -231,3 +157,6 @@ class _EventReader:
             self._transcript.add(event)
         except ValueError:  # more bytes than a record has room for
             self.skipped += 1
+
+
+EVENT_XML = TextForm("XML", _is_event_xml, _pointer_size, _read)

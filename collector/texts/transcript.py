@@ -108,7 +108,7 @@ class Transcript:
         schemas = SCHEMAS.get(key_of(provider, is_classic=is_classic, event_id=event.event_id, opcode=event.opcode), ())
         for schema in _fitting(schemas, bare.version):
             try:
-                values = values_of(schema, event.texts, event.listed)
+                values = values_of(schema, event.texts, event.listed, self.pointer_size)
                 known = record_of(
                     schema.name, values, ticks=event.filetime, pointer_size=self.pointer_size, version=_known(schema, bare.version)
                 )

@@ -10,6 +10,7 @@ from collector.clock import FILETIME_PER_SECOND
 from collector.etlwriter.addresses import sockaddr_bytes
 from collector.etlwriter.payloads import Value
 from collector.schema import EventSchema, Field, FieldType
+from collector.texts.words import WORDS
 
 __all__ = ["filetime_of", "guid_of", "hex_bytes", "number_of", "plain_name", "values_of"]
 
@@ -18,6 +19,7 @@ _MOST_DIGITS = 40
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?\s*(?:(Z)|([+-])(\d\d):?(\d\d))?", re.ASCII)
 _FIRST_DAY = date(1601, 1, 1).toordinal()
 _SID = re.compile(r"S-(\d{1,3})-(\d{1,15}|0x[0-9A-Fa-f]{1,12})((?:-\d{1,10}){0,15})", re.ASCII)
+_HEX = re.compile(r"(?:0[xX])?[0-9A-Fa-f\s]+")
 _ADDRESS_BYTES = 128
 
 
@@ -75,7 +77,7 @@ def plain_name(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def values_of(schema: EventSchema, found: Mapping[str, str], listed: list[str]) -> dict[str, Value]:
+def values_of(schema: EventSchema, found: Mapping[str, str], listed: list[str], pointer_size: int) -> dict[str, Value]:
     """The values of an event's fields.
 
     Args:
@@ -86,22 +88,38 @@ def values_of(schema: EventSchema, found: Mapping[str, str], listed: list[str]) 
     """
     texts = {field.name: found[name] for field in schema.fields if (name := plain_name(field.name)) in found}
     lacking = [f.name for f in schema.fields if f.required and f.name not in texts and f.type is not FieldType.SID]
-    if lacking and sum(field.required for field in schema.fields) <= len(listed) <= len(schema.fields):
-        texts = {field.name: text for field, text in zip(schema.fields, listed, strict=False)}
-        lacking = []
+    if lacking:
+        for fields in (schema.fields, [field for field in schema.fields if field.type is not FieldType.SID]):
+            if sum(field.required for field in fields) <= len(listed) <= len(fields):
+                texts = {field.name: text for field, text in zip(fields, listed, strict=False)}
+                lacking = []
+                break
     if lacking:
         raise ValueError(f"{schema.name} has no {lacking[0]}")
     no_user: dict[str, Value] = {field.name: b"" for field in schema.fields if field.type is FieldType.SID}  # tools leave it out
-    return no_user | {field.name: _value(field, texts[field.name]) for field in schema.fields if field.name in texts}
+    return no_user | {field.name: _value(field, texts[field.name], pointer_size) for field in schema.fields if field.name in texts}
 
 
-def _value(field: Field, text: str) -> Value:
-    return _READERS[field.type](text) if field.type in _READERS else number_of(text)
+def _value(field: Field, text: str, pointer_size: int) -> Value:
+    if field.type in _READERS:
+        return _READERS[field.type](text)
+    if field.enum is not None and not text[:1].isdecimal() and (word := text.strip().lower()) in (words := WORDS.get(field.enum, {})):
+        return words[word]
+    number = number_of(text)
+    if number.bit_length() > 8 * (field.width(pointer_size) or 8):
+        raise ValueError(f"{field.name} has no room for {text[:_MOST_DIGITS]}")
+    return number
 
 
 def _truth(text: str) -> int:
     word = text.strip().lower()
     return {"true": 1, "false": 0}[word] if word in ("true", "false") else number_of(text)
+
+
+def _port(text: str) -> int:
+    if not 0 <= (number := number_of(text)) <= 0xFFFF:
+        raise ValueError(f"not a port: {text!r}")
+    return number
 
 
 def _ipv4(text: str) -> str | bytes:
@@ -119,7 +137,7 @@ def _sockaddr(text: str) -> bytes:
 def _sid(text: str) -> bytes:
     text = text.strip()
     if not (found := _SID.fullmatch(text)):
-        return hex_bytes(text)
+        return hex_bytes(text) if not text or _HEX.fullmatch(text) else b""  # the name of an account, whose SID nobody can tell
     revision, authority, parts = found.groups()
     numbers = [int(part) & 0xFFFFFFFF for part in parts.split("-")[1:]]
     head = bytes([int(revision) & 0xFF, len(numbers)]) + int(authority, 0).to_bytes(8, "big")[2:]
@@ -132,6 +150,7 @@ def _no_list(text: str) -> Value:
 
 _READERS: Mapping[FieldType, Callable[[str], Value]] = {
     FieldType.BOOL32: _truth,
+    FieldType.PORT: _port,
     FieldType.IPV4: _ipv4,
     FieldType.IPV6: str.strip,
     FieldType.GUID: guid_of,

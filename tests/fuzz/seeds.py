@@ -8,6 +8,7 @@ from uuid import UUID
 
 from tests.build import Trace, afd, heap, system
 from tests.build.event_xml import event_xml
+from tests.build.tracerpt_csv import tracerpt_csv
 from tests.etl_bytes import (
     EVERY_KIND,
     START_TICKS,
@@ -23,7 +24,7 @@ from tests.etl_bytes import (
 )
 from tests.etl_bytes import system as system_record
 
-__all__ = ["blobs", "event_texts", "files", "packed_pieces"]
+__all__ = ["blobs", "csv_texts", "event_texts", "files", "packed_pieces"]
 
 METADATA = UUID("bbccf6c1-6cd1-48c4-80ff-839482e37671")
 PROVIDER = UUID("11111111-2222-3333-4444-555555555555")
@@ -74,6 +75,14 @@ def event_texts() -> tuple[bytes, ...]:
     """XML as a tool makes it of a recording, in two encodings."""
     with tempfile.TemporaryDirectory() as folder:
         text = event_xml(_story(8).write(Path(folder) / "story.etl"))
+    return (text.encode(), text.encode("utf-16"))
+
+
+@functools.cache
+def csv_texts() -> tuple[bytes, ...]:
+    """CSV as tracerpt makes it of a recording, in two encodings."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = tracerpt_csv(_story(8).write(Path(folder) / "story.etl"))
     return (text.encode(), text.encode("utf-16"))
 
 

@@ -22,7 +22,7 @@ from collector.readers.etl_buffers import Compression, expand
 from collector.sockaddr import from_sockaddr
 from collector.source import Source
 from collector.store.engine import TraceFolder
-from collector.texts import trace_of_xml
+from collector.texts import form_of, trace_of_text
 from tests.etl_bytes import START_TICKS, buffer, event, full, trace
 from tests.etl_reading import check_window
 from tests.fuzz import seeds
@@ -140,13 +140,16 @@ def packed(content: bytes) -> None:
             assert len(expand(content[1:], wanted, methods[content[0] % 3])) <= wanted
 
 
-def event_xml(content: bytes) -> None:
-    """XML with events, read back into records."""
-    if not content:
+def text_form(content: bytes) -> None:
+    """A text that a tool made, read back into records; what is of no form is refused as such."""
+    form = form_of(content[:512])
+    if form is None:
         return
     with _source(content) as source:
         try:
-            with trace_of_xml(source, None, lambda: False) as trace:
+            with trace_of_text(form, source, None, lambda: False) as trace:
+                for problem in trace.problems:
+                    assert problem.text
                 for raw in reader_for(trace).windows():
                     assert len(raw)
         except TraceError as error:
@@ -177,7 +180,8 @@ TARGETS = {
         Target("collected", collected, seeds.files, is_file=True, fixed_seconds=10.0),
         Target("metadata", metadata, seeds.blobs, is_file=False),
         Target("packed", packed, seeds.packed_pieces, is_file=False),
-        Target("event_xml", event_xml, seeds.event_texts, is_file=False),
+        Target("event_xml", text_form, seeds.event_texts, is_file=False),
+        Target("tracerpt_csv", text_form, seeds.csv_texts, is_file=False),
         Target("addresses", addresses, lambda: _ADDRESSES, is_file=False),
     )
 }

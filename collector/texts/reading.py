@@ -1,0 +1,63 @@
+"""From a text that a tool made of a recording to a trace: the forms, the choice among them, and what the trust page says of one."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from collector.errors import CollectCancelled, Problem, SourceError
+from collector.readers.problems import DAMAGED_TEXT, TEXT_FORM
+from collector.source import Source
+from collector.texts.event_xml import EVENT_XML
+from collector.texts.form import TextForm, TextInput, encoding_of
+from collector.texts.tracerpt_csv import TRACERPT_CSV
+from collector.texts.transcript import Transcript
+
+__all__ = ["FORMS", "form_of", "trace_of_text"]
+
+FORMS: tuple[TextForm, ...] = (EVENT_XML, TRACERPT_CSV)
+
+
+def form_of(start: bytes) -> TextForm | None:
+    """The form of a file that starts with these bytes (512); None for what is no such text."""
+    return next((form for form in FORMS if form.sniff(start)), None)
+
+
+def trace_of_text(form: TextForm, source: Source, place: Path | None, should_cancel: Callable[[], bool]) -> Source:
+    """The events of a text as a trace, open; its identity is that of the file.
+
+    Raises: SourceError; FormatError for what may not be read; EmptyTrace without an event; CollectCancelled.
+    """
+
+    def look() -> None:
+        if should_cancel():
+            raise CollectCancelled("Cancelled. Nothing was stored.")
+
+    digest = source.sha256(look)
+    text = TextInput(source, encoding_of(source.read_at(0, 512)), look)
+    pointer_size, is_told = form.pointer_size(text)
+    try:
+        with closing(_Spooled(Transcript(pointer_size, place))) as spooled:
+            transcript = spooled.transcript
+            told = form.read(text, transcript)
+            file = transcript.close(source.name, should_cancel)
+            size = file.seek(0, 2)
+    except OSError as error:
+        raise SourceError(f"{source.name}: its events cannot be written to the disk: {error.strerror or error}.") from error
+    inferred = "" if is_told else f" That pointers have {pointer_size} bytes is inferred from the values."
+    details = {"form": form.words, "stacks": transcript.stacks, "lacks": told.lacks, "inferred": inferred}
+    problems = [*source.problems, Problem(TEXT_FORM, details=details)]
+    unread = told.skipped + transcript.unread
+    if told.damage or unread:
+        found = told.damage or "fields or times that cannot be read back"
+        problems.append(Problem(DAMAGED_TEXT, max(unread, 1), details={"found": found}))
+    return Source(file, source.path, size, name=source.name, digest=digest, problems=problems)
+
+
+class _Spooled:
+    """A transcript that is given back."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+
+    def close(self) -> None:
+        self.transcript.discard()

@@ -1,0 +1,220 @@
+"""Events as CSV: what tracerpt writes with -of CSV. The header names the columns; the values of an event follow in its layout's order.
+
+Facts from public readers of such files: columns are padded with blanks, `Clock-Time` is a FILETIME, ids are hexadecimal, texts stand in
+quotes that are not doubled inside, the row `EventTrace, Header` has what the session says of itself.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from uuid import UUID
+
+from collector.errors import FormatError
+from collector.events import SCHEMAS
+from collector.provider_names import WELL_KNOWN
+from collector.texts.form import TextForm, TextInput, Told, beginning_of
+from collector.texts.transcript import HEADER_CLASS, TextEvent, Transcript
+from collector.texts.values import filetime_of, guid_of, number_of, plain_name
+
+__all__ = ["TRACERPT_CSV"]
+
+_FIRST = re.compile(r'"?event name"?\s*([,;\t])\s*"?type"?\s*[,;\t]', re.IGNORECASE)
+_WIDE = re.compile(r"0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
+_SEES = ("eventid", "version", "level", "opcode", "keyword", "pid", "tid", "processornumber", "activityid")
+_NEEDED = ("eventname", "eventid", "version", "opcode", "pid", "clocktime", "userdata")
+_MOST_FIELDS = 1024
+_NAMES_SHOWN, _MOST_NAMES, _NAME_LENGTH = 5, 10_000, 60
+_FIRST_SENSIBLE, _LAST_SENSIBLE = 119_600_064_000_000_000, 1 << 61  # 1980 and far ahead, as FILETIME
+
+_CLASSES: Mapping[str, UUID] = {
+    **{name.lower(): guid for guid, name in WELL_KNOWN.items()},
+    **dict.fromkeys(("heaptrace", "heaptraceprovider"), UUID("222962ab-6180-4b88-a825-346b75f2a24a")),
+}
+_CLASSIC = frozenset(key.provider for key in SCHEMAS if key.is_classic) | {HEADER_CLASS}
+_ABOUT = (
+    "BufferSize", "Version", "ProviderVersion", "NumberOfProcessors", "EndTime", "TimerResolution", "MaxFileSize", "LogFileMode",
+    "BuffersWritten", "StartBuffers", "PointerSize", "EventsLost", "CPUSpeed",
+)  # fmt: skip
+
+
+def _is_tracerpt_csv(start: bytes) -> bool:
+    return _FIRST.match(beginning_of(start)) is not None
+
+
+def _pointer_size(text: TextInput) -> tuple[int, bool]:
+    is_any = False
+    reader: _RowReader | None = None
+    for line in text.sample().replace("\0", "\ufffd").split("\n"):
+        if reader is None:
+            reader = _reader_at(line, text.name)
+            continue
+        cells = reader.cells(line)
+        if cells is None:
+            continue
+        if cells[reader.at["eventname"]].strip().lower() == "eventtrace":
+            about = reader.about(cells[-1])
+            if about.get("pointersize") in ("4", "8"):
+                return int(about["pointersize"]), True
+        elif _WIDE.search(cells[-1]):
+            return 8, False
+        is_any = is_any or "0x" in cells[-1]
+    return (4 if is_any else 8), False
+
+
+def _read(text: TextInput, transcript: Transcript) -> Told:
+    reader: _RowReader | None = None
+    told = Told()
+    is_raw = False
+    strangers: Counter[str] = Counter()
+    for line in text.lines():
+        if line is None:
+            told.skipped += 1
+        elif reader is None:
+            reader = _reader_at(line, text.name)
+        elif line.strip():
+            try:
+                event = reader.event(line)
+                transcript.add(event)
+            except _Stranger as stranger:
+                if len(strangers) < _MOST_NAMES or str(stranger) in strangers:
+                    strangers[str(stranger)] += 1
+            except _RawTime:
+                is_raw = True
+                told.skipped += 1
+            except ValueError:
+                told.skipped += 1
+    if is_raw and not len(transcript):
+        raise FormatError(f"{text.name}: its times are raw counts, as tracerpt -rts writes them. Write the file again without -rts.")
+    told.lacks = " It does not tell how many buffers were lost."
+    if strangers:
+        names = ", ".join(name for name, _ in strangers.most_common(_NAMES_SHOWN))
+        told.lacks += (
+            f" It names providers without their identity; events of names that are not known here, which are left out: "
+            f"{strangers.total():,} ({names}{', …' if len(strangers) > _NAMES_SHOWN else ''})."
+        )
+    return told
+
+
+class _Stranger(ValueError):
+    """A provider whose identity nobody can tell from its name."""
+
+
+class _RawTime(ValueError):
+    """A time that is no FILETIME."""
+
+
+def _reader_at(line: str, name: str) -> "_RowReader | None":
+    """The reader of all rows behind a header; None for a blank line before it. Raises FormatError."""
+    if not line.strip("\ufeff \r\t"):
+        return None
+    found = _FIRST.match(line.lstrip("\ufeff "))
+    columns = [plain_name(re.sub(r"[^A-Za-z]", "", column)) for column in line.split(found[1])] if found else []
+    lacking = [column for column in _NEEDED if column not in columns]
+    if found is None or lacking or columns[-1] != "userdata":
+        raise FormatError(
+            f"{name}: this CSV lacks columns that tracerpt writes since Windows Vista: {', '.join(lacking) or 'User Data at its end'}. "
+            "Write it again with tracerpt FILE.etl -of CSV, or better with -of XML."
+        )
+    return _RowReader(found[1], {column: n for n, column in reversed(list(enumerate(columns)))})
+
+
+class _RowReader:
+    """Rows to events by the names of the columns: 15 µs a row, the rest of the way to a record not counted."""
+
+    def __init__(self, mark: str, at: dict[str, int]) -> None:
+        self.at = at
+        self._mark, self._last = mark, at["userdata"]
+        self._closing = re.compile(rf'"[ \t]*(?:{re.escape(mark)}|\Z)')
+        self._sees = [(name, at[name]) for name in _SEES if name in at]
+
+    def cells(self, line: str) -> list[str] | None:
+        """The columns, User Data as the last one whole; None for a row that is too short."""
+        cells = line.rstrip("\r").split(self._mark, self._last)
+        return [*cells, ""] if len(cells) == self._last else cells if len(cells) > self._last else None
+
+    def about(self, data: str) -> dict[str, str]:
+        """What the session says of itself, by `plain_name`."""
+        return {plain_name(name): text for name, text in zip(_ABOUT, self.values(data), strict=False)}
+
+    def event(self, line: str) -> TextEvent:
+        """One event. Raises ValueError; _Stranger, _RawTime."""
+        cells = self.cells(line)
+        if cells is None:
+            raise ValueError("a row that is too short")
+        guid = _class_of(cells[self.at["eventname"]].strip().strip('"'))
+        found = {name: cells[n].strip() for name, n in self._sees}
+        event = TextEvent(
+            filetime=_filetime(cells[self.at["clocktime"]].strip()),
+            event_id=number_of(found["eventid"]),
+            version=number_of(found["version"]),
+            level=number_of(found.get("level") or "0"),
+            opcode=number_of(found["opcode"]),
+            keyword=number_of(found.get("keyword") or "0"),
+            pid=number_of(found["pid"]) & 0xFFFFFFFF,
+            tid=number_of(found.get("tid") or "0") & 0xFFFFFFFF,
+            cpu=number_of(found.get("processornumber") or "0"),
+        )
+        if guid in _CLASSIC:
+            event.class_guid = guid
+        else:
+            event.provider = guid
+        if activity := found.get("activityid"):
+            event.activity = guid_of(activity)
+        if guid == HEADER_CLASS:
+            event.texts = self.about(cells[-1]) | {"starttime": str(event.filetime)}
+        else:
+            event.listed = self.values(cells[-1])
+        return event
+
+    def values(self, data: str) -> list[str]:
+        """The values of an event. Raises ValueError for more than any event has."""
+        data = data.rstrip()
+        if not data:
+            return []
+        if data.count(self._mark) >= _MOST_FIELDS:
+            raise ValueError("more values than any event has")
+        if '"' not in data:
+            return [part.strip() for part in data.split(self._mark)]
+        values, at, has_closing = [], 0, True
+        while at <= len(data):
+            while data[at : at + 1] in (" ", "\t"):
+                at += 1
+            if data[at : at + 1] == '"' and has_closing:
+                closing = self._closing.search(data, at + 1)
+                if closing is not None:
+                    values.append(data[at + 1 : closing.start()])
+                    at = closing.end()
+                    if not closing[0].endswith(self._mark):
+                        break
+                    continue
+                has_closing = False  # none behind here: each part is looked through once
+            end = data.find(self._mark, at)
+            end = len(data) if end < 0 else end
+            values.append(data[at:end].strip())
+            at = end + 1
+        return values
+
+
+def _class_of(name: str) -> UUID:
+    """The identity of a provider or class. Raises _Stranger."""
+    found = _CLASSES.get(name.lower())
+    if found is not None:
+        return found
+    try:
+        return guid_of(name)
+    except ValueError:
+        shown = name[:_NAME_LENGTH] + ("…" if len(name) > _NAME_LENGTH else "")
+        raise _Stranger(shown or "without a name") from None
+
+
+def _filetime(text: str) -> int:
+    """A moment as FILETIME. Raises _RawTime for a number that is none, ValueError."""
+    if not text.isdecimal():
+        return filetime_of(text)
+    moment = number_of(text)
+    if not _FIRST_SENSIBLE <= moment < _LAST_SENSIBLE:
+        raise _RawTime("no FILETIME")
+    return moment
+
+
+TRACERPT_CSV = TextForm("CSV of tracerpt", _is_tracerpt_csv, _pointer_size, _read)

@@ -1,0 +1,14 @@
+"""Every text form by name, with what writes an ETL file as one."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.build.event_xml import event_xml
+from tests.build.tracerpt_csv import tracerpt_csv
+
+__all__ = ["TEXT_WRITERS"]
+
+TEXT_WRITERS: Mapping[str, Callable[[Path], bytes]] = {
+    "XML": lambda path: event_xml(path).encode(),
+    "CSV of tracerpt": lambda path: tracerpt_csv(path).encode(),
+}
