@@ -60,6 +60,7 @@ def follow(
     name: str | None = None,
     symbols: Symbols | None = None,
     limits: Limits | None = None,
+    whole: str | Path | None = None,
     for_seconds: float | None = None,
     idle_seconds: float | None = None,
     on_stored: Callable[[ImportReport], None] = lambda report: None,
@@ -75,13 +76,17 @@ def follow(
     as `interrupted`.
 
     Args:
+        whole: the file that is collected in the end, where it is there then; the followed one shows only what could be shown meanwhile.
         on_stored: told of each collection.
         on_trouble: told in a sentence what kept a collection from being stored; the next one tries again.
         wait, now: how to let time pass, and what time it is, in seconds.
 
     Raises: SourceError, FormatError, StoreError, and CollectCancelled where nothing was stored.
     """
-    wanted = _Wanted(Path(path), folder, should_stop, name, symbols, limits or Limits(), for_seconds, idle_seconds, on_stored, on_trouble)
+    followed, last = Path(path), Path(whole) if whole is not None else None
+    wanted = _Wanted(
+        followed, last, folder, should_stop, name, symbols, limits or Limits(), for_seconds, idle_seconds, on_stored, on_trouble
+    )
     catalog = Catalog(folder)
     catalog.settle()
     with contextlib.ExitStack() as stack:
@@ -93,6 +98,7 @@ class _Wanted:
     """What is to be followed, and how."""
 
     path: Path
+    whole: Path | None
     folder: TraceFolder
     should_stop: Callable[[], bool]
     name: str | None
@@ -251,10 +257,17 @@ class _Following:
     def _whole(self) -> Followed:
         """The session has ended: collect the file as any other, in the place of what was shown so far."""
         wanted = self._wanted
-        with Source.open(wanted.path) as source:
+        path = wanted.whole if wanted.whole is not None and wanted.whole.exists() else wanted.path
+        with Source.open(path) as source:
             try:
                 report = import_trace(
-                    source, wanted.folder, should_cancel=wanted.should_stop, name=wanted.name, symbols=wanted.symbols, limits=wanted.limits
+                    source,
+                    wanted.folder,
+                    should_cancel=wanted.should_stop,
+                    name=wanted.name,
+                    symbols=wanted.symbols,
+                    limits=wanted.limits,
+                    followed_as=self.key,
                 )
             except CollectCancelled as cancelled:
                 if self._stored is None:

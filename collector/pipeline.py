@@ -36,6 +36,7 @@ def import_trace(
     name: str | None = None,
     symbols: Symbols | None = None,
     limits: Limits | None = None,
+    followed_as: str | None = None,
 ) -> ImportReport:
     """Read one trace and store its model under its key; an older trace of the same key is replaced when the new one is complete.
 
@@ -45,6 +46,7 @@ def import_trace(
         name: shown instead of the file's name.
         symbols: where names of functions come from.
         limits: what is stored of the trace; its key then gets a suffix, so that the whole can be there too.
+        followed_as: the key under which it was shown while it was recorded, where another file was followed then.
 
     Raises: SourceError, FormatError, CollectCancelled, StoreError and what is below them; then the folder is as it was before.
     """
@@ -62,7 +64,7 @@ def import_trace(
             catalog.begin(key, name=name, path=storable(str(source.path.absolute())), size_bytes=source.size, version=program_version())
             try:
                 with _writer(folder, key, source, should_cancel, limits) as writer:
-                    job = Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits)
+                    job = Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits, followed_as=followed_as)
                     report = job.run(name, started)
             except BaseException as error:
                 with contextlib.suppress(StoreError):  # what went wrong is said by the first error

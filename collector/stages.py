@@ -100,10 +100,14 @@ class Import:
         limits: Limits,
         *,
         state: str = "complete",
+        followed_as: str | None = None,
     ) -> None:
-        """`state` is what the trace is once its file is in place: complete, or live or interrupted for one that was followed."""
+        """`state` is what the trace is once its file is in place: complete, or live or interrupted for one that was followed; `followed_as`
+        the key that leads to it from then on, None: the one that its own header gives.
+        """
         self.reader, self.writer, self.catalog, self.key = reader, writer, catalog, key
         self.state = state
+        self.live_key = (followed_as or "").removesuffix(limits.suffix) or live_key(reader.header)
         self.on_progress, self.should_cancel, self.symbols, self.limits = on_progress, should_cancel, symbols, limits
         header, clock, losses = reader.header, reader.header.clock, reader.losses
         self.clock = clock
@@ -140,6 +144,7 @@ class Import:
             collected_utc=self.collected_utc,
             collector_version=program_version(),
             state=self.state,
+            followed_as=self.live_key,
         )
         self.writer.write(trace.rows())
         self.writer.finish()
@@ -149,7 +154,7 @@ class Import:
         entry: dict[str, object] = {column: getattr(trace, column) for column in kept}
         entry |= {"bytes_done": None, "bytes_total": None, "size_bytes": self.reader.bytes_total}
         if self.state == "complete":
-            entry["live_key"] = live_key(self.reader.header) + self.limits.suffix
+            entry["live_key"] = self.live_key + self.limits.suffix
         self.catalog.complete(self.key, entry | self.totals(), [_copy(p) for p in problems], copies, state=self.state)
         return ImportReport(self.key, name, counts, problems, copies, time.monotonic() - started, naming)
 

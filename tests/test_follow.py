@@ -219,6 +219,34 @@ def test_notes_and_links_go_over_to_the_whole(tmp_path: Path, folder: TraceFolde
     assert elsewhere.live_key == entry.live_key, "known from the finished file alone"
 
 
+def test_another_file_takes_the_place_of_what_was_followed(tmp_path: Path, folder: TraceFolder, sends: bytes) -> None:
+    """As when a session is read in real time, with losses, and writes its own file, too."""
+    recording, whole = Recording(tmp_path / "shown.etl", sends), tmp_path / "whole.etl"
+    live: set[str] = set()
+
+    def put_there(report: ImportReport) -> None:
+        live.add(report.key)
+        whole.write_bytes(many_sends(400, name="the files"))
+
+    ended = run(recording, folder, recording.steps([10 * BUFFER, 0, 0]), whole=whole, on_stored=put_there)
+
+    assert (ended.is_whole, ended.report.name) == (True, "whole.etl")
+    assert states(folder) == [(ended.report.key, "complete")]
+    assert sent(folder, ended.report.key) == 400
+    (entry,) = Catalog(folder).entries()
+    assert {entry.live_key} == live, "the old link leads there"
+    folder.catalog_path.unlink()
+    Catalog(folder).settle()
+    (anew,) = Catalog(folder).entries()
+    assert anew.live_key == entry.live_key, "the trace itself knows"
+
+
+def test_what_was_followed_is_collected_where_nothing_takes_its_place(tmp_path: Path, folder: TraceFolder, sends: bytes) -> None:
+    recording = Recording(tmp_path / "shown.etl", sends)
+    ended = run(recording, folder, recording.steps([len(sends)]), whole=tmp_path / "none.etl")
+    assert (ended.is_whole, ended.report.name) == (True, "shown.etl")
+
+
 def test_a_part_of_a_growing_trace(tmp_path: Path, folder: TraceFolder, sends: bytes) -> None:
     recording = Recording(tmp_path / "sockets.etl", sends)
     limits = Limits(from_ns=4_000_000)

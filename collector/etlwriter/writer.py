@@ -99,10 +99,10 @@ class EtlWriter:
             else:
                 self._pending_flags[cpu] = BufferFlag.EVENTS_LOST
 
-    def lose_buffers(self, count: int) -> None:
-        """Count lost buffers and skip as many sequence numbers."""
+    def lose_buffers(self, count: int, *, is_skipped: bool = True) -> None:
+        """Count lost buffers; with `is_skipped` as many sequence numbers are left out here."""
         self._lost_buffers += count
-        self._next_sequence += count
+        self._next_sequence += count if is_skipped else 0
 
     def flush(self, cpu: int | None = None) -> None:
         """Write the open buffer of one processor, or of all; empty ones are not written."""
@@ -169,6 +169,10 @@ class EtlWriter:
             at, flags = self._last_flags_at
             self._out.seek(at)
             self._out.write((flags | BufferFlag.FLUSH_MARKER).to_bytes(2, "little"))
+        self.write_header()
+
+    def write_header(self) -> None:
+        """Write the header buffer again with what is known now, such as losses while the session goes on."""
         self._out.seek(0)
         self._out.write(self._header_buffer())
         self._out.seek(0, 2)

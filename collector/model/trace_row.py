@@ -66,12 +66,15 @@ def trace_row(
     collected_utc: str,
     collector_version: str,
     state: str = "complete",
+    followed_as: str | None = None,
 ) -> TraceRow:
-    """What is known about a trace; `end_ns` is what `end_of_trace` gives, `state` is complete, live or interrupted."""
+    """What is known about a trace; `end_ns` is what `end_of_trace` gives, `state` is complete, live or interrupted; `followed_as` the key
+    under which it was shown while it was recorded, None: what `live_key` gives.
+    """
     clock = header.clock
     start = clock.start_utc()
     shape = {field: value for field, value in asdict(header).items() if field != "clock"}
-    shape |= {"start_filetime": clock.start_filetime, "live_key": live_key(header)}
+    shape |= {"start_filetime": clock.start_filetime, "live_key": followed_as or live_key(header)}
     return TraceRow(
         key=key,
         name=name,

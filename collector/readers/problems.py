@@ -43,14 +43,16 @@ LOST_EVENTS = ProblemKind(
     Severity.DATA_LOSS,
     "Events lost by the session: {count}. No buffer was free when they were written.",
     effect="Operations may lack their completion, allocations their free; counts and bytes are lower bounds.",
-    advice="Record again with larger or more buffers, e.g. logman ... -bs 1024 -nb 64 256.",
+    advice="Record again with larger or more buffers, e.g. logman ... -bs 1024 -nb 64 256; "
+    "what was read live, with files: record --live --files.",
 )
 LOST_BUFFERS = ProblemKind(
     "lost_buffers",
     Severity.DATA_LOSS,
     "Whole buffers lost by the session: {count}. They could not be written in time.",
     effect="Stretches of time lack all records of a processor; what began or ended there is unknown.",
-    advice="Record to a faster disk, with more buffers, or with fewer providers and keywords.",
+    advice="Record to a faster disk, with more buffers, or with fewer providers and keywords; "
+    "what was read live, with files: record --live --files.",
 )
 DAMAGED_BUFFER = ProblemKind(
     "damaged_buffer",

@@ -1,23 +1,21 @@
 """Reads a session in real time: OpenTraceW, ProcessTrace on a thread, and a callback that copies each record and does nothing else.
 
 A record is valid only inside the callback (documentation of EVENT_RECORD), which costs more than the record itself, so what is made of it
-is made elsewhere. The way there is bounded: when the other side is too slow, records are dropped and counted, and Windows never waits.
+is made elsewhere.
 """
 
 import ctypes
 import struct
-import threading
-from collections import deque
 
 from collector.errors import RecordError
+from collector.record.backlog import Lane
 from collector.record.calls import Windows, wide
 from collector.record.constants import Code, ReadMode
 from collector.record.failures import failure
 from collector.record.structures import EVENT_RECORD, EVENT_RECORD_CALLBACK, EVENT_TRACE_LOGFILEW, TRACE_LOGFILE_HEADER
 
-__all__ = ["MOST_WAITING_BYTES", "Backlog", "Consumer", "Copied"]
+__all__ = ["Consumer"]
 
-MOST_WAITING_BYTES = 256 << 20
 _INVALID = (0xFFFF_FFFF_FFFF_FFFF, 0x0000_0000_FFFF_FFFF)
 """What OpenTraceW returns when it fails; the second in a 32-bit process. No session handle is ever compared with these."""
 _WIDE = ctypes.sizeof(ctypes.c_void_p) == 8
@@ -27,45 +25,15 @@ _TAIL_AT = EVENT_RECORD.ExtendedDataCount.offset
 _ITEM = struct.Struct("<2xH2xHQ")
 _RECORD_COST = 200  # bytes of a record's objects beside its own
 
-Copied = tuple[bytes, bytes, tuple[tuple[int, bytes], ...]]
-"""A record: its EVENT_HEADER and ETW_BUFFER_CONTEXT (84 bytes), its payload, and its extended items as type and data."""
-
-
-class Backlog:
-    """Records between those who deliver and the one who writes; any number of threads."""
-
-    def __init__(self, most_bytes: int = MOST_WAITING_BYTES) -> None:
-        self._most = most_bytes
-        self._waiting: deque[Copied] = deque()
-        self._bytes = 0
-        self._lock = threading.Lock()
-        self.dropped = 0
-        """Records that had no room."""
-
-    def put(self, record: Copied, size: int) -> None:
-        """Take a record, or count it as dropped."""
-        with self._lock:
-            if self._bytes + size > self._most:
-                self.dropped += 1
-                return
-            self._bytes += size
-            self._waiting.append(record)
-
-    def drain(self) -> list[Copied]:
-        """All records that wait, in the order of their arrival."""
-        with self._lock:
-            found, self._waiting, self._bytes = list(self._waiting), deque(), 0
-        return found
-
 
 class Consumer:
     """One session as it is read; `run` blocks until the session ends or `close` is called."""
 
-    def __init__(self, windows: Windows, session: str, backlog: Backlog) -> None:
+    def __init__(self, windows: Windows, session: str, lane: Lane) -> None:
         self.session = session
         self.failed = 0
         """Records that could not be copied."""
-        self._windows, self._backlog = windows, backlog
+        self._windows, self._lane = windows, lane
         self._callback = EVENT_RECORD_CALLBACK(self._on_record)  # kept: Windows calls it as long as ProcessTrace runs
         self._name = ctypes.create_string_buffer(wide(session))
         self._handle: int | None = None
@@ -114,6 +82,6 @@ class Consumer:
             if count:
                 table = ctypes.string_at(items_at, count * _ITEM.size)
                 items = tuple((kind, ctypes.string_at(at, size) if size else b"") for kind, size, at in _ITEM.iter_unpack(table))
-            self._backlog.put((head[:_TAIL_AT], payload, items), _RECORD_COST + length)
+            self._lane.put((head[:_TAIL_AT], payload, items), _RECORD_COST + length)
         except Exception:  # whatever it is, it must not reach Windows; it is counted and told
             self.failed += 1

@@ -16,9 +16,10 @@ from collector.clock import Clock, ClockKind
 from collector.etlwriter import EtlWriter, Session
 from collector.etlwriter.buffers import BUFFER_HEADER_SIZE
 from collector.etlwriter.items import Item, items_bytes
+from collector.etlwriter.session import HEADER_FIELDS
 from collector.raw import HeaderKind
+from collector.record.backlog import Copied
 from collector.record.constants import Misc
-from collector.record.consumer import Copied
 from collector.record.structures import TRACE_LOGFILE_HEADER
 
 __all__ = ["HELD_SECONDS", "LiveFile", "disk_form"]
@@ -67,6 +68,13 @@ def disk_form(record: Copied) -> Placed:
     return ticks, cpu, data
 
 
+def _start_time(payload: bytes) -> int:
+    """When a session began, by its own header record; 0 where it does not say (the record of `TRACE_LOGFILE_HEADER`)."""
+    (pointer_at, _, _), (narrow_at, wide_at, _) = HEADER_FIELDS["pointer_size"], HEADER_FIELDS["start_time"]
+    at = wide_at if int.from_bytes(payload[pointer_at : pointer_at + 4], "little") == 8 else narrow_at
+    return int.from_bytes(payload[at : at + 8], "little") if len(payload) >= at + 8 else 0
+
+
 def _fits(size: int) -> int:
     if size > _MOST_RECORD:
         raise ValueError(f"a record of {size:,} bytes; a file takes {_MOST_RECORD:,}")
@@ -91,6 +99,8 @@ class LiveFile:
         self._name, self._header, self._held_seconds, self._now = name, header, held_seconds, now
         self._out: BinaryIO = path.open("w+b")
         self._writer: EtlWriter | None = None
+        self._lost = self._told = (0, 0)
+        """Events and buffers that are missing, and what the header says of them."""
         self._arrived: list[tuple[float, int]] = []
         """When records arrived, and their latest ticks."""
         self._held: list[Placed] = []
@@ -107,7 +117,7 @@ class LiveFile:
                 self.unwritable += 1
                 continue
             if record[0][_PROVIDER_AT : _PROVIDER_AT + 16] == EVENT_TRACE.bytes_le and record[0][_DESCRIPTOR_AT + 5] == _HEADER_OPCODE:
-                self._begin(form[0], self._header.StartTime)
+                self._begin(form[0], _start_time(record[1]) or self._header.StartTime)
                 continue
             placed.append(form)
         if placed:
@@ -119,16 +129,26 @@ class LiveFile:
             self._held += placed
         self._release(now)
 
-    def close(self, lost: int) -> None:
-        """Write the rest, and say in the header that the session has ended; `lost` records did not come. Raises OSError."""
+    def lose(self, events: int, buffers: int) -> None:
+        """Say in the header how many events and buffers are missing so far, so that who follows the file learns of it. Raises OSError."""
+        before, self._lost = self._told, (events, buffers)
+        writer = self._writer
+        if writer is None or before == self._lost:
+            return
+        self._told = self._lost
+        writer.lose_events(events - before[0], is_flagged=False)
+        writer.lose_buffers(buffers - before[1], is_skipped=False)  # no sign says where they were
+        writer.write_header()
+        self._out.flush()
+
+    def close(self) -> None:
+        """Write the rest, and say in the header that the session has ended. Raises OSError."""
         try:
             if self._writer is None:
                 self._begin(0, self._header.StartTime or _FILETIME_1970 + time.time_ns() // 100)
             self._release(float("inf"))
             writer = self._writer
             assert writer is not None
-            if lost:
-                writer.lose_events(lost, is_flagged=False)
             writer.session = replace(writer.session, is_closed=True)
             writer.close()
             self._out.flush()
@@ -160,6 +180,7 @@ class LiveFile:
             is_closed=False,
         )
         self._writer = EtlWriter(self._out, session)
+        self.lose(*self._lost)
         self._out.flush()
 
     def _release(self, now: float) -> None:

@@ -64,7 +64,9 @@ class Plan:
     size_limit_mb: int = 0
     is_circular: bool = False
     is_live: bool = False
-    """Read in real time, without files of the sessions' own."""
+    """Read in real time."""
+    keeps_files: bool = False
+    """With `is_live`: the sessions write files, too, which become the trace; what real time loses is missing only while it is shown."""
     duration_s: float | None = None
     flush_s: int = 0
     """As in SessionPlan."""
@@ -81,7 +83,7 @@ class Plan:
         is_whole = self.is_circular and kind is Kind.KERNEL
         return SessionPlan(
             name=self.session_name(kind),
-            file=None if self.is_live else str(self.file(kind)),
+            file=None if self.is_live and not self.keeps_files else str(self.file(kind)),
             is_real_time=self.is_live,
             buffers=self.buffers[kind],
             size_limit_mb=0 if is_whole else self.size_limit_mb,
@@ -101,6 +103,11 @@ class Plan:
     def joined(self) -> Path:
         """The file in which they are put together."""
         return self.folder / f"{self.name}.etl"
+
+    @property
+    def shown(self) -> Path:
+        """The file into which is written what is read in real time; beside files of the sessions it is for the moment only."""
+        return self.folder / f"{self.name}-live.etl" if self.keeps_files else self.joined
 
 
 def recording_of(session: str) -> str | None:

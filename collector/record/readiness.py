@@ -94,7 +94,7 @@ def check_plan(plan: Plan, *, is_forced: bool) -> None:
             f"{len(plan.pids)} processes are too many: heap tracing slows each of them and writes very many events. "
             f"Name one or two, at most {MOST_PIDS}, or add --force."
         )
-    there = [path for path in (plan.joined, *map(plan.file, plan.kinds)) if path.exists()]
+    there = [path for path in (plan.joined, plan.shown, *map(plan.file, plan.kinds)) if path.exists()]
     if there:
         raise ValueError(f"{there[0]} is there already: choose another --name or --output, or move it away.")
 

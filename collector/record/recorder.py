@@ -26,12 +26,15 @@ class Recorder:
 
     Args:
         say: gets a line for what the user should know while it runs.
+        losses: told how they do; where others ask it, too.
         interval_s: how often sessions are asked how they do.
     """
 
-    def __init__(self, windows: Windows, plan: Plan, say: Callable[[str], None], *, interval_s: float = _QUERY_S) -> None:
+    def __init__(
+        self, windows: Windows, plan: Plan, say: Callable[[str], None], losses: LossWatch | None = None, *, interval_s: float = _QUERY_S
+    ) -> None:
         self.plan = plan
-        self.losses = LossWatch(plan)
+        self.losses = losses or LossWatch(plan)
         self._windows = windows
         self._say = say
         self._interval_s = interval_s
@@ -73,12 +76,16 @@ class Recorder:
 
     def _say_size(self, kind: Kind, session: Session) -> None:
         asked = self.plan.buffers[kind]
-        self._say(f"{session.plan.name}: {asked.words} → {session.plan.file or 'read in real time'}")
+        self._say(f"{session.plan.name}: {asked.words} → {' and '.join(self._ways(session))}")
         if asked.advice:
             self._say(asked.advice)
         made = session.query()
         if made is not None and (made.buffer_kb, made.buffers) != (asked.kb, asked.least) and made.buffers:
             self._say(f"Windows made {made.buffers:,} buffers of {made.buffer_kb:,} KB of it.")
+
+    def _ways(self, session: Session) -> list[str]:
+        """Where its events go."""
+        return [way for way in (session.plan.file, "read in real time" if session.plan.is_real_time else None) if way]
 
     def watch(self, ends: Callable[[], str | None]) -> str:
         """Wait until the recording is to end, telling of losses as they happen; returns why it ended.

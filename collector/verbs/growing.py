@@ -28,6 +28,9 @@ def add_growing(parser: argparse.ArgumentParser) -> None:
     waiting.add_argument(
         "--follow", action="store_true", help="FILE is still being written: collect it again and again until its session has ended"
     )
+    waiting.add_argument(
+        "--whole", metavar="FILE", help="follow, and collect this file in the end, where it is there then: what is followed is a part of it"
+    )
     waiting.add_argument("--for", dest="for_seconds", type=_seconds, metavar="TIME", help="follow no longer than this: 90s, 10min")
     waiting.add_argument(
         "--idle", dest="idle_seconds", type=_seconds, metavar="TIME", help="follow until the file has not grown for so long"
@@ -54,6 +57,8 @@ def wrong_usage(args: argparse.Namespace) -> str:
         return "--as one takes files that are finished: leave --follow and --watch out."
     if args.follow and args.keep:
         return "--keep does not go with --follow: which trace a file becomes is known only when its session has ended."
+    if args.whole and not args.follow:
+        return "--whole goes with --follow."
     if not args.follow and (args.for_seconds is not None or args.idle_seconds is not None):
         return "--for and --idle go with --follow."
     if args.watch is None and args.settle_seconds is not None:
@@ -82,6 +87,7 @@ def follow_file(
         name=args.name,
         symbols=symbols,
         limits=limits,
+        whole=args.whole,
         for_seconds=args.for_seconds,
         idle_seconds=args.idle_seconds,
         on_stored=show,

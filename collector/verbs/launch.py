@@ -28,12 +28,12 @@ exit status: 0 complete; 3 recorded, but with loss or damage; 1 nothing recorded
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "launch", "start a program and record it from its first call (Windows)", EXAMPLE)
-    parser.usage = "sockscope launch [OPTIONS] PROGRAM [ARGS ...]"
+    parser.usage = "sockscope launch [OPTIONS] PROGRAM [ARG ...]"
     # One argument, not two: argparse would keep a “--” that is the program's.
     parser.add_argument(
         "command",
         nargs=argparse.REMAINDER,
-        metavar="PROGRAM [ARGS ...]",
+        metavar="PROGRAM [ARG ...]",
         help="the program, by its path or as the prompt finds it, and all that it gets",
     )
     what = parser.add_argument_group("what is recorded")

@@ -42,6 +42,8 @@ EXAMPLE = r"""example:
       records sockets, and the heap of process 1234 with call stacks, until Ctrl+C or, from another prompt, sockscope record --stop leak
   sockscope record --live --duration 10min
       shows the sockets while they are recorded
+  sockscope record --live --files --pid 1234
+      shows sockets and a heap while they are recorded; files have what comes too fast to be shown at once
   sockscope record --name hang --duration 60s --to https://traces.example:8350/ --token SECRET
       sends the trace to a dashboard elsewhere afterwards
   sockscope record --pid 1234 --print-commands
@@ -63,7 +65,12 @@ def add(verbs: Verbs) -> None:
     what.add_argument("--no-kernel", action="store_true", help="no processes, threads and modules: what is recorded stays without names")
     what.add_argument("--duration", type=checked(_seconds), metavar="TIME", help="end after this time, such as 90s or 5min")
     what.add_argument("--force", action="store_true", help="record the heaps of many processes at once")
-    what.add_argument("--live", action="store_true", help="sockets only: read in real time, and show the trace while it is recorded")
+    what.add_argument("--live", action="store_true", help="read in real time, and show the trace while it is recorded")
+    what.add_argument(
+        "--files",
+        action="store_true",
+        help="with --live: write files of the sessions, too, which become the trace: heaps make more than can be read live",
+    )
     what.add_argument("--collect", action="store_true", help="collect the trace into the database afterwards, and print its address")
     instead = parser.add_argument_group("in place of recording").add_mutually_exclusive_group()
     instead.add_argument("--list", action="store_true", help="show the sessions of recordings that run, and what they have lost")
@@ -77,6 +84,7 @@ def add(verbs: Verbs) -> None:
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     """Record until something ends it. Raises TraceError."""
     plan = plan_of(args, winsock=not args.no_winsock, heap=bool(args.pid), pids=args.pid)
+    plan = replace(plan, is_live=args.live, keeps_files=args.live and args.files)
     if args.print_commands:
         print_commands(plan)
         return 0
@@ -84,7 +92,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         return _control(args, plan)
     from collector.record.readiness import check_plan
 
-    if args.live and (wrong := wrong_with_live(args)):
+    if wrong := wrong_with_live(args):
         say(f"sockscope record: {wrong}", file=sys.stderr)
         return 2
     try:
@@ -94,7 +102,9 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         say(f"sockscope record: {error}", file=sys.stderr)
         return 2
     if args.live:
-        file, status = record_live(args, replace(plan, is_live=True), ready(args, plan), should_cancel)
+        windows = ready(args, plan)
+        _prepare(plan, windows)
+        file, status = record_live(args, plan, windows, should_cancel)
         return _sent(file, target) or status
     return _record(args, plan, ready(args, plan), should_cancel, target)
 
@@ -107,15 +117,21 @@ def _sent(file: Path, target: "Target | None") -> int:
     return 1
 
 
-def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool], target: "Target | None") -> int:
-    from collector.record.plan import Kind
+def _prepare(plan: "Plan", windows: "Windows") -> None:
+    """What is looked at and said before the first session. Raises RecordError for a process that is not there."""
     from collector.record.programs import check_exists
-    from collector.record.results import put_together
 
-    for pid in plan.pids:  # before the first session; they are looked for again when theirs is started
+    for pid in plan.pids:  # they are looked for again when their session is started
         check_exists(windows, pid)
     if plan.heap:
         tell("Heap tracing slows the traced process and writes much. Blocks that were allocated before are unknown.")
+
+
+def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool], target: "Target | None") -> int:
+    from collector.record.plan import Kind
+    from collector.record.results import put_together
+
+    _prepare(plan, windows)
     with guarded(windows, plan) as recorder:
         for kind in plan.kinds:
             recorder.start(kind, plan.pids if kind is Kind.HEAP else ())

@@ -16,6 +16,7 @@ from collector.verbs.arguments import add_database
 
 if TYPE_CHECKING:
     from collector.record.calls import Windows
+    from collector.record.losses import LossWatch
     from collector.record.recorder import Recorder
 
 __all__ = ["add_recording", "checked", "collect_and_link", "exit_status", "guarded", "plan_of", "print_commands", "ready", "tell"]
@@ -161,13 +162,13 @@ def _is_yes(question: str) -> bool:
 
 
 @contextmanager
-def guarded(windows: "Windows", plan: Plan) -> Iterator["Recorder"]:
+def guarded(windows: "Windows", plan: Plan, losses: "LossWatch | None" = None) -> Iterator["Recorder"]:
     """A recorder, and a second process that stops its sessions should this one be killed."""
     from collector.record.guardian import Guardian
     from collector.record.recorder import Recorder
 
     names = [plan.session_name(kind) for kind in reversed(plan.kinds)]
-    with Guardian(names, windows.paths), Recorder(windows, plan, tell) as recorder:
+    with Guardian(names, windows.paths), Recorder(windows, plan, tell, losses) as recorder:
         yield recorder
 
 

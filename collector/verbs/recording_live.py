@@ -2,34 +2,39 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from collector.errors import TraceError
 from collector.plain import say
 from collector.verbs.arguments import folder_of
-from collector.verbs.recording_arguments import exit_status, guarded, tell
+from collector.verbs.recording_arguments import collect_and_link, exit_status, guarded, tell
 
 if TYPE_CHECKING:
     from collector.record.calls import Windows
+    from collector.record.live import LiveReading
     from collector.record.plan import Plan
 
 __all__ = ["record_live", "wrong_with_live"]
 
 _MIB = 1 << 20
+_STORED = (0, 3)
 _NOT_STORED = 1
+_STOP_SECONDS = 30.0
 
 
 def wrong_with_live(args: argparse.Namespace) -> str:
-    """What does not go together with --live; empty where nothing is wrong."""
-    if args.pid:
-        return "--live is for sockets: heaps make more events than can be read in real time. Record them into files, without --live."
-    if args.circular:
+    """What does not go together with --live and --files; empty where nothing is wrong."""
+    if args.files and not args.live:
+        return "--files goes with --live: without it, files are all that is written."
+    if args.live and args.circular:
         return "--live keeps all events, and --circular the newest: choose one."
-    if args.collect:
+    if args.live and args.collect:
         return "--live collects while it records: leave --collect out."
     return ""
 
@@ -37,37 +42,84 @@ def wrong_with_live(args: argparse.Namespace) -> str:
 def record_live(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool]) -> tuple[Path, int]:
     """Record and show until something ends it; the file that was written, and the exit status. Raises TraceError."""
     from collector.record.live import LiveReading
+    from collector.record.losses import LossWatch
+    from collector.record.plan import Kind
 
     folder = folder_of(args)
     folder.make()
-    file = plan.joined
-
-    def ends() -> str | None:
-        if reading.trouble:
-            return reading.trouble
-        if plan.size_limit_mb and file.stat().st_size >= plan.size_limit_mb * _MIB:
-            return f"The file has {plan.size_limit_mb:,} MB."
-        return "Ending." if should_cancel() else None
-
-    with LiveReading(windows, file, plan.name) as reading, guarded(windows, plan) as recorder:
-        for kind in plan.kinds:
-            recorder.start(kind)
-            reading.read(plan.session_name(kind))
-        with _follower(file, folder.root) as follower:
+    losses = LossWatch(plan)
+    with LiveReading(windows, plan, losses) as reading, ExitStack() as stack:
+        with guarded(windows, plan, losses) as recorder:
+            for kind in plan.kinds:
+                recorder.start(kind, plan.pids if kind is Kind.HEAP else ())
+                reading.read(kind)
+            reading.is_wanted = True
+            follower = stack.enter_context(_follower(plan, folder.root))
             tell(f"Recording. Ctrl+C ends it, or from another prompt: sockscope record --stop {plan.name}")
-            tell(recorder.watch(ends))
-    if reading.lost:
-        tell(f"{reading.lost:,} events were delivered and had no room or could not be written: record into files, without --live.")
+            tell(recorder.watch(_Ends(plan, reading, should_cancel)))
+        file = _put_together(plan, windows) if plan.keeps_files else plan.shown
+    for line in reading.last_news:
+        tell(line)
     say(f"{file}  {file.stat().st_size:,} bytes", flush=True)
-    status = follower.wait()
-    if status not in (0, 3):
-        tell(f"The trace is not in the database. To collect it: sockscope collect {file}")
-        return file, _NOT_STORED
-    return file, max(status, exit_status(is_complete=not recorder.losses.total() and not reading.lost and not reading.trouble))
+    if not reading.is_finished:
+        _stop(follower)  # the file will never say that its session has ended
+    is_complete = not losses.total() and (plan.keeps_files or not (reading.lost or reading.trouble))
+    if (status := follower.wait()) in _STORED and (reading.is_finished or not plan.keeps_files):
+        if file != plan.shown:
+            plan.shown.unlink(missing_ok=True)
+        return file, max(status, exit_status(is_complete=is_complete))
+    if plan.keeps_files:
+        return file, exit_status(is_complete=collect_and_link(args, file, lambda: False) and is_complete)
+    tell(f"The trace is not in the database. To collect it: sockscope collect {file}")
+    return file, _NOT_STORED
+
+
+class _Ends:
+    """Whether a live recording is to end, asked again and again; tells meanwhile how reading goes."""
+
+    def __init__(self, plan: "Plan", reading: "LiveReading", should_cancel: Callable[[], bool]) -> None:
+        self._plan, self._reading, self._should_cancel = plan, reading, should_cancel
+        self._is_told = False
+
+    def __call__(self) -> str | None:
+        plan, trouble = self._plan, self._reading.trouble
+        for line in self._reading.news():
+            tell(line)
+        if trouble and not plan.keeps_files:
+            return trouble
+        if trouble and not self._is_told:
+            self._is_told = True
+            tell(f"{trouble} Recording goes on: the files have all of it.")
+        if plan.size_limit_mb and not plan.keeps_files and plan.shown.stat().st_size >= plan.size_limit_mb * _MIB:
+            return f"The file has {plan.size_limit_mb:,} MB."
+        return "Ending." if self._should_cancel() else None
+
+
+def _put_together(plan: "Plan", windows: "Windows") -> Path:
+    """The trace that the sessions' own files make; where they make none, the file that was shown."""
+    from collector.record.results import put_together
+
+    try:
+        return put_together(plan, windows, tell, lambda: False)
+    except TraceError as error:
+        tell(f"{error} What was read in real time stays in its place.")
+        return plan.shown
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    """Ask a follower to store what is there and end; one that does not is ended."""
+    if sys.platform == "win32":
+        process.send_signal(signal.CTRL_BREAK_EVENT)
+    else:
+        process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 @contextmanager
-def _follower(file: Path, root: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def _follower(plan: "Plan", root: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process of its own that collects the file while it grows: here it would keep records from being taken.
 
     It ends when the file says that the session has ended; should this process be killed, some minutes later. When the block ends by an
@@ -84,8 +136,9 @@ def _follower(file: Path, root: Path) -> Iterator["subprocess.Popen[bytes]"]:
         "10min",
         "--database",
         str(root),
+        *(["--whole", str(plan.joined)] if plan.keeps_files else []),
         "--",
-        str(file),
+        str(plan.shown),
     ]
     process = subprocess.Popen(
         command,

@@ -9,7 +9,7 @@ import numpy as np
 
 from collector.raw import HeaderKind, RawEvents
 from collector.readers.etl import EtlReader
-from collector.record.consumer import Copied
+from collector.record.backlog import Copied
 from collector.record.structures import EVENT_HEADER, TRACE_LOGFILE_HEADER
 from collector.source import Source
 

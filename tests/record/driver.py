@@ -1,6 +1,6 @@
 """A command line of sockscope in a process of its own, on the Windows that is played: `driver.py LIBRARY FOLDER SCRIPT WORD…`.
 
-SCRIPT is JSON: lists of arguments for methods of `Played`, by their name.
+SCRIPT is JSON: lists of arguments for methods of `Played`, by their name; bytes in hex.
 """
 
 import json
@@ -23,7 +23,11 @@ def run(library: Path, folder: Path, script: dict[str, list[list[object]]], word
     played = Played(library, folder)
     for method, calls in script.items():
         for arguments in calls:
-            getattr(played, method)(*arguments)
+            if method == "records":
+                path, header, suffix = map(str, arguments)
+                played.records(Path(path), bytes.fromhex(header), suffix)
+            else:
+                getattr(played, method)(*arguments)
     for name, value in (  # in place of loading the real ones
         ("this_machine", lambda: Machine("win32", (10, 0), 8, True)),
         ("find_toolkit", lambda *_, **__: library),

@@ -124,9 +124,15 @@ class Played:
         """What a session writes whose file's name ends so."""
         self._library.play_file(suffix.encode(), str(path).encode())
 
-    def records(self, path: Path, header: bytes) -> None:
-        """What ProcessTrace delivers, as `tests.record.delivered` writes it, and the TRACE_LOGFILE_HEADER of OpenTraceW."""
-        self._library.play_records(str(path).encode(), header)
+    def records(self, path: Path, header: bytes, suffix: str = "") -> None:
+        """What ProcessTrace delivers of sessions whose names end so, as `tests.record.delivered` writes it, and the TRACE_LOGFILE_HEADER
+        of OpenTraceW.
+        """
+        self._library.play_records(suffix.encode(), str(path).encode(), header)
+
+    def reading_waits_for_the_end(self) -> None:
+        """ProcessTrace returns only when its session was stopped, as on Windows."""
+        self._library.play_wait_for_the_end()
 
     def console(self, event: int) -> int:
         """What the console handler answers to an event; -1 where there is none."""

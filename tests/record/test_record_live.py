@@ -10,9 +10,12 @@ from app.cli import main
 from collector.errors import RecordError
 from collector.readers.etl import EtlReader
 from collector.record import guardian, live, readiness
+from collector.record.backlog import Backlog
 from collector.record.constants import Code
-from collector.record.consumer import Backlog
 from collector.record.live import LiveReading
+from collector.record.losses import LossWatch
+from collector.record.plan import Kind, Plan
+from collector.record.sessions import start_winsock
 from collector.source import Source
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
@@ -60,7 +63,7 @@ def test_events_that_had_no_room_are_told(
 ) -> None:
     monkeypatch.setattr(live, "Backlog", lambda: Backlog(10_000))
     assert record(tmp_path) == 3
-    assert "events were delivered and had no room" in capfd.readouterr().err
+    assert "had no room" in capfd.readouterr().err
     with Source.open(tmp_path / "x.etl") as source:
         assert EtlReader(source).header.events_lost > 0
 
@@ -85,7 +88,7 @@ def test_reading_that_fails_ends_the_recording(session: Path, played: Played, tm
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--pid", "1234"], "--live is for sockets"),
+        (["--files", "--circular", "--size-limit", "5"], "choose one"),
         (["--circular", "--size-limit", "5"], "choose one"),
         (["--collect"], "leave --collect out"),
     ],
@@ -97,13 +100,10 @@ def test_wrong_usage(session: Path, played: Played, tmp_path: Path, capfd: pytes
 
 
 def test_a_file_that_cannot_be_written(session: Path, played: Played, tmp_path: Path) -> None:
-    reading = LiveReading(played.windows, tmp_path / "none" / "x.etl", "x")
-    from collector.record.buffers import WINSOCK_BUFFERS
-    from collector.record.plan import SessionPlan
-    from collector.record.sessions import start_winsock
-
-    start_winsock(played.windows, SessionPlan("sockscope-x-winsock", None, WINSOCK_BUFFERS, is_real_time=True), level=5, keywords=0)
+    plan = Plan("x", tmp_path / "none", is_live=True)
+    reading = LiveReading(played.windows, plan, LossWatch(plan))
+    start_winsock(played.windows, plan.session(Kind.WINSOCK), level=5, keywords=0)
     with pytest.raises(RecordError, match="cannot be written"), reading:
-        reading.read("sockscope-x-winsock")
+        reading.read(Kind.WINSOCK)
     assert len(played.named("CloseTrace")) == 1
     assert not any(thread.name == "live-file" for thread in threading.enumerate())

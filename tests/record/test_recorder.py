@@ -180,8 +180,8 @@ def test_losses_are_told_when_they_happen_with_what_to_enlarge(played: Played, p
         "sockscope-x-heap lost 1 event (1 so far): its buffers were full. Next time: --heap-buffers 256x1024, or fewer --stacks.",
         "sockscope-x-heap lost 1,000 events (1,001 so far): its buffers were full. Next time: --heap-buffers 256x1024, or fewer --stacks.",
         "sockscope-x-heap lost 2 buffers (2 so far): the disk was too slow, or is full. Next time: --output on a faster local disk.",
-        "sockscope-x-heap lost 3 buffers on the way to its reader (3 so far): the reader is too slow. "
-        "The file, if one is written, has them.",
+        "sockscope-x-heap lost 3 buffers on the way to its reader (3 so far): it makes more events than can be "
+        "read in real time. Next time: --files, which keeps all of it in files, too; or one --pid, fewer --stacks.",
     ]
 
 

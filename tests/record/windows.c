@@ -47,8 +47,11 @@ static u64 next_start_handle = ~(u64)1; /* unless set: handles are counted */
 static u32 runs_for = 3, exit_code = 0, new_pid = 4242, is_elevated = 1, open_handles, is_suspended, is_terminated, ends_after;
 static u32 living[64], living_count;
 static int (*console_handler)(u32);
-static char records_path[1024];
-static u8 opened[448], logfile_header[280];
+/* What sessions deliver whose names end so, and who reads them. */
+static struct { char suffix[32], path[1024]; u8 header[280]; } streams[8];
+static u32 stream_count, waits_for_the_end;
+static struct reader { u8 logfile[448]; u64 session; char path[1024]; volatile u32 is_closed; } readers[8];
+static u32 reader_count;
 static struct { char suffix[32], path[1024]; } files[8];
 static u32 file_count;
 
@@ -109,8 +112,7 @@ void play_reset(const char *world_path, const char *log_path) {
   runs_for = 3, exit_code = 0, new_pid = 4242, is_elevated = 1, open_handles = 0, is_suspended = 0, is_terminated = 0, ends_after = 0;
   living_count = 0;
   file_count = 0;
-  records_path[0] = 0;
-  memset(logfile_header, 0, sizeof logfile_header);
+  stream_count = reader_count = waits_for_the_end = 0;
   console_handler = NULL;
   last_error = 0;
 }
@@ -151,10 +153,13 @@ void play_file(const char *suffix, const char *path) {
 }
 /* What ProcessTrace delivers: for each record its EVENT_HEADER (80 bytes) and ETW_BUFFER_CONTEXT (4), u16 number of extended items, u16 size
  * of the payload; each item as u16 type, u16 size, bytes; the payload. */
-void play_records(const char *path, const u8 *header) {
-  strncpy(records_path, path, sizeof records_path - 1);
-  memcpy(logfile_header, header, sizeof logfile_header);
+void play_records(const char *suffix, const char *path, const u8 *header) {
+  strncpy(streams[stream_count].suffix, suffix, 31);
+  strncpy(streams[stream_count].path, path, 1023);
+  memcpy(streams[stream_count++].header, header, sizeof streams[0].header);
 }
+/* ProcessTrace returns when the session was stopped or its reader closed, as it does on Windows, and not when all is delivered. */
+void play_wait_for_the_end(void) { waits_for_the_end = 1; }
 u32 played_handles(void) { return open_handles; }
 u32 played_suspended(void) { return is_suspended && !is_terminated; }
 u32 played_running(void) {
@@ -324,28 +329,39 @@ u32 CreateMergedTraceFile(const u16 *merged, const u16 *const *files, u32 count,
 
 /* ---- reading in real time ---- */
 
+static int ends_so(const u16 *name, const char *suffix) {
+  size_t size = length(name), end = strlen(suffix);
+  for (size_t i = 0; i < end; i++)
+    if (size < end || name[size - end + i] != (u8)suffix[i]) return 0;
+  return 1;
+}
+
 u64 OpenTraceW(u8 *logfile) {
   begin("OpenTraceW");
   u16 *file, *logger;
   memcpy(&file, logfile, 8), memcpy(&logger, logfile + 8, 8);
   text("file", file), text("logger", logger), number("mode", get32(logfile + 28));
   last_error = scripted("OpenTraceW", logger && !find(0, logger) ? NO_SUCH_SESSION : SUCCESS);
+  u64 handle = ~(u64)0;
   if (!last_error) {
-    memcpy(opened, logfile, sizeof opened);
-    memcpy(logfile + 120, logfile_header, sizeof logfile_header);
+    struct reader *r = &readers[reader_count % 8];
+    struct session *s = find(0, logger);
+    memset(r, 0, sizeof *r);
+    memcpy(r->logfile, logfile, sizeof r->logfile);
+    r->session = s ? s->handle : 0;
+    for (u32 i = 0; i < stream_count; i++)
+      if (ends_so(logger, streams[i].suffix)) strcpy(r->path, streams[i].path), memcpy(logfile + 120, streams[i].header, 280);
+    handle = 0x9000 + reader_count++ % 8;
   }
   end(last_error);
-  return last_error ? ~(u64)0 : 0x9000;
+  return handle;
 }
 
-u32 ProcessTrace(const u64 *handles, u32 count, const u64 *from, const u64 *to) {
-  begin("ProcessTrace");
-  number("handle", handles[0]), number("count", count), number("from", from ? *from : 0), number("to", to ? *to : 0);
-  u32 code = end(scripted("ProcessTrace", SUCCESS));
+/* Delivers the records of a file, from memory that is overwritten after each. */
+static void deliver(const struct reader *r) {
   void (*on_record)(u8 *);
-  u32 (*on_buffer)(u8 *);
-  memcpy(&on_record, opened + 424, 8), memcpy(&on_buffer, opened + 400, 8);
-  FILE *file = code || !records_path[0] ? NULL : fopen(records_path, "rb");
+  memcpy(&on_record, r->logfile + 424, 8);
+  FILE *file = r->path[0] ? fopen(r->path, "rb") : NULL;
   u8 head[88], *data = malloc(1 << 20);
   while (file && fread(head, sizeof head, 1, file) == 1) {
     u8 record[112] = {0}, items[16 * 64] = {0}, *at = data;
@@ -360,20 +376,32 @@ u32 ProcessTrace(const u64 *handles, u32 count, const u64 *from, const u64 *to) 
       at += (item[1] + 7) & ~7;
     }
     if (size && fread(at, size, 1, file) != 1) break;
-    u64 pointers[3] = {(u64)(uintptr_t)items, (u64)(uintptr_t)at, get64(opened + 440)};
+    u64 pointers[3] = {(u64)(uintptr_t)items, (u64)(uintptr_t)at, get64(r->logfile + 440)};
     memcpy(record + 88, pointers, sizeof pointers);
     on_record(record);
-    memset(data, 0xCC, 1 << 20); /* what the callback did not copy is gone */
+    memset(data, 0xCC, (size_t)(at - data) + size); /* what the callback did not copy is gone */
   }
   if (file) fclose(file);
   free(data);
-  if (!code && on_buffer && !on_buffer(opened)) return 1223;
+}
+
+u32 ProcessTrace(const u64 *handles, u32 count, const u64 *from, const u64 *to) {
+  begin("ProcessTrace");
+  number("handle", handles[0]), number("count", count), number("from", from ? *from : 0), number("to", to ? *to : 0);
+  u32 code = end(scripted("ProcessTrace", SUCCESS));
+  const struct reader *r = &readers[handles[0] - 0x9000];
+  u32 (*on_buffer)(u8 *);
+  memcpy(&on_buffer, r->logfile + 400, 8);
+  if (!code) deliver(r);
+  while (!code && waits_for_the_end && !r->is_closed && find(r->session, NULL)) usleep(1000);
+  if (!code && on_buffer && !on_buffer((u8 *)r->logfile)) return 1223;
   return code;
 }
 
 u32 CloseTrace(u64 handle) {
   begin("CloseTrace");
   number("handle", handle);
+  readers[handle - 0x9000].is_closed = 1;
   return end(scripted("CloseTrace", SUCCESS));
 }
 
