@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from collector.clock import Clock
 from collector.embedded import METADATA, EmbeddedLayouts
-from collector.events import OWN_PROVIDERS, SCHEMAS
+from collector.events import NEIGHBOURS, OWN_PROVIDERS, SCHEMAS
 from collector.layout import layout_of
 from collector.layout_fields import select
 from collector.raw import Forms, HeaderKind, RawEvents, TraceHeader
@@ -58,7 +58,7 @@ class Decoder:
 
     It learns the layouts that the trace brings along, and counts what did not fit: `damaged` payloads too short for their layout or of
     another size than it allows, `newer` ones of a version above all that we have, `trailing` ones longer than their layout,
-    `unknown` ones of our own providers without any layout.
+    `unknown` ones of our own providers without any layout, `passed_over` events that merely help and fit no layout that is sure.
     """
 
     def __init__(self, schemas: SchemaTable = SCHEMAS, header: TraceHeader | None = None, *, own: Iterable[UUID] = OWN_PROVIDERS) -> None:
@@ -67,6 +67,7 @@ class Decoder:
         self.newer: dict[VersionKey, Tally] = {}
         self.trailing: dict[VersionKey, Tally] = {}
         self.unknown: dict[VersionKey, Tally] = {}
+        self.passed_over: dict[VersionKey, Tally] = {}
         self.embedded = EmbeddedLayouts(frozenset(s.name for layouts in schemas.values() for s in layouts))
         self._schemas = schemas
         self._keys = list(schemas)
@@ -87,6 +88,8 @@ class Decoder:
         known: Bools = (slots >= _METADATA).take(raw.form)
         described, damaged = _sorted(out.described), _sorted(out.damaged)
         known[described] = True
+        for rows in out.passed_over:
+            known[rows] = False
         return DecodedBatch(
             raw=raw,
             ns=clock.ns(raw.ticks),
@@ -150,10 +153,14 @@ class Decoder:
         for version, same in itertools.groupby(groups, key=lambda group: group[0][1]):
             sized = [(pointer_size, rows) for (_, _, pointer_size), rows in same]
             is_newer = highest is not None and version > highest
-            if is_newer and (described := self.embedded.layout(key, version, like=layouts[-1])):
+            is_neighbour = key in NEIGHBOURS
+            if (is_newer or is_neighbour) and (described := self.embedded.layout(key, version, like=layouts[-1])):
                 self._read(out, key, version, (described,), sized)
                 continue
             fitting = _layouts_for(layouts, version)
+            if is_neighbour and (not fitting or self.embedded.layout(key, version)):  # the trace knows better what it is
+                self._pass_over(out, key, version, _sorted([rows for _, rows in sized]))
+                continue
             if not fitting:
                 self._count(self.unknown, out.raw, key, version, rows := _sorted([rows for _, rows in sized]))
                 out.unknown.append(rows)
@@ -194,8 +201,16 @@ class Decoder:
                 if not left.size:
                     break
             else:
+                if key in NEIGHBOURS:
+                    self._pass_over(out, key, version, left)
+                    continue
                 self._count(self.damaged, raw, key, version, left)
                 out.damaged.append(left)
+
+    def _pass_over(self, out: "_Window", key: EventKey, version: int, rows: Int64s) -> None:
+        """Leave out events that no layout fits and that nothing depends on."""
+        self._count(self.passed_over, out.raw, key, version, rows)
+        out.passed_over.append(rows)
 
     def _count(self, tallies: dict[VersionKey, Tally], raw: RawEvents, key: EventKey, version: int, rows: Int64s) -> None:
         first, last = int(raw.ticks[rows[0]]), int(raw.ticks[rows[-1]])
@@ -217,6 +232,8 @@ class _Window:
         self.described: list[Int64s] = []
         self.damaged: list[Int64s] = []
         self.newer: list[Int64s] = []
+        self.passed_over: list[Int64s] = []
+        """Of events that help, those without a layout that is sure."""
 
 
 def _groups_of(raw: RawEvents, slots: Int16s) -> list[_Group]:

@@ -147,6 +147,14 @@ DAMAGED_EVENTS = ProblemKind(
     advice="Copy the file again from the machine that recorded it; if the damage stays, report the events with `sockscope inspect --json`.",
 )
 
+HELPERS_UNREAD = ProblemKind(
+    "helpers_unread",
+    Severity.NOTE,
+    "Events of the network stack, of name resolution or of virtual memory whose layout is not known for sure: {count} ({which}).",
+    effect="They are only counted: names, retransmissions or resets may be missing beside sockets. Sockets and heaps are whole.",
+    advice="Report the events with `sockscope inspect --json`.",
+)
+
 STORED_IN_PART = ProblemKind(
     "stored_in_part",
     Severity.LIMIT,
@@ -168,6 +176,7 @@ PROBLEM_KINDS = (
     DAMAGED_LAYOUTS,
     STORED_IN_PART,
     DAMAGED_EVENTS,
+    HELPERS_UNREAD,
     NO_SOCKET_EVENTS,
     LEVEL_TOO_LOW,
     FAILURES_ONLY,
@@ -265,6 +274,7 @@ def decoding_problems(
     unknown: Iterable[Misread],
     newer: Iterable[Misread],
     longer: Iterable[Misread],
+    passed_over: Iterable[Misread] = (),
     kept: int,
     left_out: int,
     layouts: int = 0,
@@ -274,7 +284,13 @@ def decoding_problems(
     `kept` and `left_out` count the records that were stored as bytes and those beyond the cap, `layouts` descriptions of events that
     cannot be read.
     """
-    kinds = ((DAMAGED_EVENTS, damaged), (UNKNOWN_EVENTS, unknown), (NEWER_EVENTS, newer), (LONGER_EVENTS, longer))
+    kinds = (
+        (DAMAGED_EVENTS, damaged),
+        (UNKNOWN_EVENTS, unknown),
+        (NEWER_EVENTS, newer),
+        (LONGER_EVENTS, longer),
+        (HELPERS_UNREAD, passed_over),
+    )
     found = [_summed(kind, group) for kind, records in kinds if (group := list(records))]
     if left_out:
         found.append(Problem(UNKNOWN_EVENTS_CAPPED, count=left_out, details={"kept": kept}))

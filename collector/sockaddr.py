@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from uuid import UUID
 
-__all__ = ["AF_HYPERV", "AF_INET", "AF_INET6", "AF_UNIX", "AF_VSOCK", "SocketAddress", "from_ipv4", "from_ipv6", "from_sockaddr"]
+__all__ = ["AF_HYPERV", "AF_INET", "AF_INET6", "AF_UNIX", "AF_VSOCK", "SocketAddress", "from_ip", "from_ipv4", "from_ipv6", "from_sockaddr"]
 
 AF_UNIX = 1
 AF_INET = 2
@@ -49,6 +49,11 @@ def from_ipv6(ip: bytes, port: int, scope_id: int = 0) -> SocketAddress:
     text = f"::ffff:{IPv4Address(ip[12:])}" if ip.startswith(_MAPPED) else str(IPv6Address(ip))
     zone = f"%{scope_id}" if scope_id else ""
     return SocketAddress(f"[{text}{zone}]:{port}", AF_INET6, ip, port, scope_id)
+
+
+def from_ip(ip: bytes, port: int) -> SocketAddress:
+    """An IP address of 16 bytes, IPv4 mapped, as events have it that tell no family: `192.0.2.1:80`, `[fe80::1]:53`."""
+    return from_ipv4(ip[12:], port) if ip.startswith(_MAPPED) else from_ipv6(ip, port)
 
 
 def from_sockaddr(raw: bytes) -> SocketAddress | None:

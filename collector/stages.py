@@ -13,6 +13,8 @@ from collector.errors import CollectCancelled, Problem, Severity, StoreLocked
 from collector.inventory import Inventory
 from collector.limits import Limits
 from collector.memory import give_back
+from collector.model.address_names import AddressNames
+from collector.model.catalog_changes import CatalogChanges
 from collector.model.counting import Counting
 from collector.model.findings import Finding, findings
 from collector.model.heap_io import join_buffers
@@ -25,6 +27,9 @@ from collector.model.socket_sums import socket_sums
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
 from collector.model.trace_row import end_of_trace, live_key, trace_row
+from collector.model.transport import Transport
+from collector.model.transport_join import join_transport
+from collector.model.virtual_memory import VirtualMemory
 from collector.naming import Naming, find_names, write_names
 from collector.problems import STORED_IN_PART, Misread, ProblemRow, decoding_problems, inventory_problems, problem_rows, seen_in
 from collector.raw import Reader
@@ -118,6 +123,8 @@ class Import:
         self.stacks = Stacks(self.processes, clock)
         self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
         self.heaps = Heaps(self.processes, self.stacks, clock, losses)
+        self.transport, self.names, self.catalog_changes = Transport(), AddressNames(), CatalogChanges()
+        self.virtual_memory = VirtualMemory(self.processes)
         self.model_problems: list[Problem] = []
         self.records = 0
         self.first_ns = self.last_ns = 0
@@ -175,24 +182,30 @@ class Import:
         for rows in self.endings():
             self.writer.write(rows)
             self.tell("reading")
-        self.model_problems = [*self.sockets.problems, *self.stacks.problems, *self.heaps.problems]
-        del self.processes, self.stacks, self.sockets, self.heaps
+        self.model_problems = [*self.sockets.problems, *self.stacks.problems, *self.heaps.problems, *self.names.problems]
+        del self.processes, self.stacks, self.sockets, self.heaps, self.transport, self.names, self.virtual_memory
         give_back()  # the other process may need much now
 
-    def models(self) -> Iterator[Processes | Stacks | Sockets | Heaps]:
+    def models(self) -> Iterator[Processes | Stacks | Sockets | Heaps | Transport | AddressNames | CatalogChanges | VirtualMemory]:
         """Those whose rows are wanted, in their order."""
         yield self.processes
         yield self.stacks
         if self.limits.wants("sockets"):
             yield self.sockets
+            yield self.transport
+            yield self.names
+            yield self.catalog_changes
         if self.limits.wants("heap"):
             yield self.heaps
+            yield self.virtual_memory
 
     def endings(self) -> Iterator[Rows]:
         """What is left of each model when the windows are over; a later one may ask an earlier one for what it finished with."""
         yield self.processes.finish()
         yield from self.stacks.finish_parts()
         yield from self.sockets.finish_parts()
+        yield self.transport.finish()
+        yield self.names.finish()
         yield from self.heaps.finish_parts()
 
     def join(self) -> None:
@@ -206,6 +219,7 @@ class Import:
     def joined(self) -> Iterator[Rows]:
         """What those passes find."""
         yield from join_buffers(self.writer.connection, self.clock, self.reader.losses)
+        join_transport(self.writer.connection)
         if self.limits:
             with Counting() as counted:
                 for rows in chain(self.writer.limit(self.limits), resizes_with_heap(self.writer.connection)):
@@ -235,6 +249,7 @@ class Import:
                 unknown=_misread(decoder.unknown, providers),
                 newer=_misread(decoder.newer, providers),
                 longer=_misread(decoder.trailing, providers),
+                passed_over=_misread(decoder.passed_over, providers),
                 kept=self.kept.kept,
                 left_out=self.kept.left_out,
                 layouts=decoder.embedded.damaged,

@@ -16,6 +16,8 @@ __all__ = [
     "PROTOCOLS",
     "SOCKET_TYPES",
     "SPACES",
+    "TRANSPORT_DEEDS",
+    "TRANSPORT_SOURCES",
     "word_at",
 ]
 
@@ -44,6 +46,40 @@ FAMILIES = {1: "unix", 2: "ipv4", 23: "ipv6", 32: "bluetooth", 34: "hyperv", 40:
 SOCKET_TYPES = {0: "none", 1: "stream", 2: "dgram", 3: "raw", 4: "rdm", 5: "seqpacket"}
 PROTOCOLS = {1: "icmp", 2: "igmp", 6: "tcp", 17: "udp", 58: "icmpv6", 113: "pgm", 255: "raw"}
 """Protocols by number; others are shown as `protocol 41`."""
+
+TRANSPORT_SOURCES = ("TcpIp", "UdpIp", "Microsoft-Windows-Kernel-Network", "Microsoft-Windows-TCPIP")
+"""Providers whose events tell what the network stack did."""
+TRANSPORT_DEEDS = (
+    "connect",
+    "accept",
+    "disconnect",
+    "retransmit",
+    "reconnect",
+    "connect requested",
+    "connected",
+    "connect failed",
+    "connect timed out",
+    "refused by a reset",
+    "reset received",
+    "ended by a SYN",
+    "SYN retransmitted",
+    "accept rejected",
+    "close requested",
+    "abort requested",
+    "abort done",
+    "disconnect done",
+    "shut down",
+    "retransmissions gave up",
+    "keep-alives gave up",
+    "disconnect timed out",
+    "closed window timed out",
+    "FIN-WAIT-2 timed out",
+    "aborted by the system",
+    "state",
+    "there already",
+    "summary",
+)
+"""What the network stack said of a connection."""
 
 
 def word_at(words: tuple[str, ...], index: int | None) -> str | None:

@@ -48,6 +48,12 @@ CONTRACT = {
     "v_heap_anomalies": "process kind t_ns heap address allocation tid",
     "v_io_findings": "kind t_ns process socket operation_kind operation_posted_ns allocation reason by_bytes certainty free_stack",
     "v_stacks": "stack depth frame address module offset symbol",
+    "v_transport_flows": "source protocol pid local remote first_ns last_ns sends bytes_sent receives bytes_received retransmits "
+    "bytes_retransmitted timeouts rtt_us min_rtt_us max_rtt_us socket match sockets",
+    "v_transport_events": "socket t_ns deed source event_id pid status state count bytes local remote",
+    "v_address_names": "address name source pid first_ns last_ns answers",
+    "v_catalog_changes": "t_ns what name catalog_bits installer provider entry pid",
+    "v_virtual_memory": "process t_ns tid what base size_bytes flags",
     "v_notes": "key object t_ns author text created_utc",
 }
 

@@ -12,9 +12,11 @@ from uuid import UUID
 from collector.etlwriter.items import Item
 from collector.etlwriter.payloads import Values, payload_bytes
 from collector.etlwriter.records import HOOK_KINDS, NO_GUID, Record
-from collector.events.afd import AFD, AFD_EVENTS
-from collector.events.heap import HEAP, HEAP_EVENTS, MEMORY
-from collector.events.system import IMAGE, PROCESS, STACK_WALK, SYSTEM_EVENTS, THREAD
+from collector.events import ALL_EVENTS
+from collector.events.afd import AFD
+from collector.events.heap import HEAP, MEMORY
+from collector.events.network import TCP_CLASS, UDP_CLASS
+from collector.events.system import IMAGE, PROCESS, STACK_WALK, THREAD
 from collector.raw import HeaderKind
 from collector.schema import EventSchema
 
@@ -23,7 +25,16 @@ __all__ = ["CHANNEL", "HeaderValues", "activity_of", "afd_keyword", "record_of",
 CHANNEL = 0x8000_0000_0000_0000
 """Keyword bit of the operational channel, on every event of the socket provider."""
 
-_GROUPS: Mapping[UUID, int] = {MEMORY: 0x02, PROCESS: 0x03, THREAD: 0x05, HEAP: 0x10, IMAGE: 0x14, STACK_WALK: 0x18}
+_GROUPS: Mapping[UUID, int] = {
+    MEMORY: 0x02,
+    PROCESS: 0x03,
+    THREAD: 0x05,
+    TCP_CLASS: 0x06,
+    UDP_CLASS: 0x08,
+    HEAP: 0x10,
+    IMAGE: 0x14,
+    STACK_WALK: 0x18,
+}
 """Hook group by class; other classic classes have a full header."""
 
 _AFD_OPCODES: Mapping[int, int] = {
@@ -56,7 +67,7 @@ class HeaderValues(TypedDict, total=False):
 @cache
 def _by_name() -> dict[str, tuple[EventSchema, ...]]:
     found: dict[str, tuple[EventSchema, ...]] = {}
-    for schema in (*AFD_EVENTS, *HEAP_EVENTS, *SYSTEM_EVENTS):
+    for schema in ALL_EVENTS:
         found[schema.name] = (*found.get(schema.name, ()), schema)
     return found
 
@@ -106,7 +117,7 @@ def _kind_of(schema: EventSchema, pointer_size: int) -> HeaderKind:
         return HeaderKind.EVENT64 if is_wide else HeaderKind.EVENT32
     if schema.provider not in _GROUPS:
         return HeaderKind.FULL64 if is_wide else HeaderKind.FULL32
-    if schema.provider == STACK_WALK or schema.name.endswith(("DCStart", "DCEnd")):
+    if schema.provider in (STACK_WALK, TCP_CLASS, UDP_CLASS) or schema.name.endswith(("DCStart", "DCEnd")):
         return HeaderKind.PERFINFO64 if is_wide else HeaderKind.PERFINFO32
     return HeaderKind.SYSTEM64 if is_wide else HeaderKind.SYSTEM32
 

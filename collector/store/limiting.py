@@ -19,7 +19,7 @@ __all__ = ["counted_rows", "limit"]
 _ROWS_AT_ONCE = 50_000
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 _BY_SOCKET = ("skipped", "abort", "drop", "bind_failure", "listen_event", "option", "socket_event", "io_finding")
-_BY_PROCESS = ("thread", "heap", "allocation", "heap_range", "heap_counter", "heap_anomaly")
+_BY_PROCESS = ("thread", "heap", "allocation", "heap_range", "heap_counter", "heap_anomaly", "virtual_memory")
 # Lives that touch the range: [begin, end] by SQL of the row.
 _LIVES = {
     "socket": ("first_ns", f"CASE WHEN closed_ns IS NULL THEN {_MAX} ELSE max(last_ns, coalesce(destroyed_ns, closed_ns)) END"),
@@ -32,7 +32,10 @@ _LIVES = {
     "allocation": ("first_ns", f"coalesce(end_ns, {_MAX})"),
     "heap_range": (f"coalesce(from_ns, {_MIN})", f"coalesce(until_ns, {_MAX})"),
     "poll": ("coalesce(posted_ns, completed_ns)", "coalesce(completed_ns, posted_ns)"),
-} | dict.fromkeys((*_BY_SOCKET, "heap_gauge", "heap_anomaly", "raw_event"), ("t_ns", "t_ns"))
+    "transport_flow": ("first_ns", "last_ns"),
+} | dict.fromkeys(
+    (*_BY_SOCKET, "heap_gauge", "heap_anomaly", "raw_event", "transport_event", "catalog_change", "virtual_memory"), ("t_ns", "t_ns")
+)
 # Rows that are about rows of another table go with them; a NULL names none.
 _BELONGS = (
     *((table, "socket_n", "socket", "n") for table in (*_BY_SOCKET, "operation", "peer")),
@@ -42,6 +45,11 @@ _BELONGS = (
     ("overlap", "second_n", "operation", "n"),
     ("resize", "allocation_n", "allocation", "n"),
     ("heap_gauge", "heap_n", "heap", "n"),
+    ("transport_event", "flow_n", "transport_flow", "n"),
+)
+_ADDRESSES_LEFT = (
+    "SELECT ip FROM address WHERE ip IS NOT NULL AND (n IN (SELECT local_n FROM socket) OR n IN (SELECT remote_n FROM socket) "
+    "OR n IN (SELECT address_n FROM peer WHERE socket_n IN (SELECT n FROM socket)))"
 )
 _NAMES_ANOTHER = (
     ("socket", "accepted_from_n", "socket"),
@@ -51,6 +59,8 @@ _NAMES_ANOTHER = (
     ("allocation", "previous_n", "allocation"),
     ("operation_buffer", "allocation_n", "allocation"),
     ("io_finding", "allocation_n", "allocation"),
+    ("transport_flow", "socket_n", "socket"),
+    ("transport_event", "socket_n", "socket"),
 )
 
 
@@ -90,6 +100,12 @@ def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
         yield f"DELETE FROM owner WHERE process_n IS NULL OR process_n NOT IN ({numbers})"  # noqa: S608 - see above
         yield "DELETE FROM poll WHERE owner_n IS NULL OR owner_n NOT IN (SELECT n FROM owner)"
         yield "DELETE FROM raw_event WHERE pid IS NULL OR pid NOT IN (SELECT pid FROM process WHERE pid IS NOT NULL)"
+        yield (
+            "DELETE FROM transport_flow WHERE coalesce(socket_n, -1) NOT IN (SELECT n FROM socket) "
+            "AND n NOT IN (SELECT flow_n FROM transport_event WHERE socket_n IN (SELECT n FROM socket))"
+        )
+        yield "DELETE FROM transport_event WHERE socket_n IS NOT NULL AND socket_n NOT IN (SELECT n FROM socket)"
+        yield f"DELETE FROM address_name WHERE ip NOT IN ({_ADDRESSES_LEFT})"  # noqa: S608 - written here
         for table in _BY_SOCKET:
             yield f'DELETE FROM "{table}" WHERE socket_n IS NULL'  # noqa: S608 - see above
     if limits.sockets:

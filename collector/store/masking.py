@@ -50,6 +50,7 @@ KEPT = {
     "overlap": ("pair", "range", "certainty", "scope", "severity"),
     "drop": ("reason_name", "reason_certainty"), "listen_event": ("what",), "option": ("name",), "raw_event": ("provider", "place", "why"),
     "socket_rollup": ("scope",), "heap_gauge": ("what",), "heap_counter": ("name",), "heap_anomaly": ("kind",),
+    "transport_flow": ("match",), "address_name": ("source",), "catalog_change": ("what", "provider"),
     "heap_rollup": ("scope",), "io_finding": ("kind", "reason", "certainty"), "note": ("key", "object", "created_utc"),
 }  # fmt: skip
 
@@ -103,6 +104,15 @@ def masked_columns(
     yield t["address"], "text", masks.address
     yield t["address"], "ip", masks.ip
     yield t["remote_sum"], "text", masks.address
+    yield t["transport_flow"], "local_ip", masks.ip
+    yield t["transport_flow"], "remote_ip", masks.ip
+    yield t["transport_flow"], "local", masks.address
+    yield t["transport_flow"], "remote", masks.address
+    yield t["address_name"], "ip", masks.ip
+    yield t["address_name"], "address", masks.address
+    yield t["address_name"], "name", lambda text: masks.name(text, "host")
+    yield t["catalog_change"], "name", lambda text: masks.name(text, "provider")
+    yield t["catalog_change"], "installer", masks.file
     yield t["process"], "image", masks.file
     yield t["process"], "command_line", lambda text: masks.name(text, "command")
     yield t["thread"], "name", lambda text: masks.name(text, "thread")

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 CATALOG_VERSION = "c0002"
-TRACE_VERSION = "t0002"
+TRACE_VERSION = "t0003"
 
 NAMING = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(referred_table_name)s", "pk": "pk_%(table_name)s"}
 
@@ -597,6 +597,96 @@ raw_event = _trace_table(
     _text("why", "unknown, described (by a layout in the trace), damaged", required=True),
     _bytes("payload"),
     comment="Records of our providers that no schema decodes, up to a cap.",
+)
+
+# ---------------------------------------------------------------------------------------------------- what other providers know
+
+transport_flow = _trace_table(
+    "transport_flow",
+    _number("source", "words.TRANSPORT_SOURCES", required=True),
+    _number("protocol", "6 tcp, 17 udp", required=True),
+    _number("pid"),
+    _bytes("local_ip", "16 bytes, IPv4 as ::ffff:a.b.c.d"),
+    _number("local_port", required=True),
+    _bytes("remote_ip", "NULL for udp: all its peers"),
+    _number("remote_port"),
+    _text("local", "local IP and port as text", required=True),
+    _text("remote"),
+    _ns("first_ns", required=True),
+    _ns("last_ns", required=True),
+    _number("sends", "as its source counts them", required=True),
+    _number("bytes_sent", required=True),
+    _number("receives", required=True),
+    _number("bytes_received", required=True),
+    _number("retransmits", "records", required=True),
+    _number("bytes_retransmitted", "said at the end of the connection"),
+    _number("timeouts", "of retransmission, said at the end of the connection"),
+    _number("rtt_us", "round-trip time, said at the end of the connection"),
+    _number("min_rtt_us"),
+    _number("max_rtt_us"),
+    _number("sockets", "how many sockets had these addresses while it lasted", required=True),
+    _number("socket_n", "where it is one"),
+    _text("match", "exact: both addresses and the process; inferred: by ports, process and time"),
+    Index("ix_transport_flow_socket_n", "trace_id", "socket_n"),  # page of a socket
+    comment="Connections, and local ends of datagrams, as the network stack itself saw them, one row a source.",
+)
+
+transport_event = _trace_table(
+    "transport_event",
+    _number("flow_n", required=True),
+    _ns("t_ns", required=True),
+    _number("deed", "words.TRANSPORT_DEEDS", required=True),
+    _number("event", "event id, or opcode", required=True),
+    _number("pid", "process of the payload"),
+    _number("status", "NTSTATUS"),
+    _number("state", "the connection's new state, as the stack numbers them"),
+    _number("count", "retransmissions so far"),
+    _number("bytes"),
+    _number("socket_n", "where several sockets had the addresses of the flow, the one at that time"),
+    Index("ix_transport_event_flow_n", "trace_id", "flow_n", "t_ns"),  # page of a socket
+    _partial("ix_transport_event_socket_n", "socket_n IS NOT NULL", "socket_n", "t_ns"),  # the same, of addresses used again
+    comment="What happened to connections, as the network stack said it; sends and receives are only summed.",
+)
+
+address_name = _trace_table(
+    "address_name",
+    _bytes("ip", "16 bytes, IPv4 as ::ffff:a.b.c.d"),
+    _text("address", "the same as text", required=True),
+    _text("name", required=True),
+    _text("source", "Microsoft-Windows-DNS-Client, Microsoft-Windows-Winsock-NameResolution", required=True),
+    _number("pid", "who was answered"),
+    _ns("first_ns", "first answer", required=True),
+    _ns("last_ns", "last answer", required=True),
+    _number("answers", required=True),
+    Index("ix_address_name_ip", "trace_id", "ip"),  # names beside addresses
+    comment="Names that led to an address, by the answers of name resolution.",
+)
+
+catalog_change = _trace_table(
+    "catalog_change",
+    _ns("t_ns", required=True),
+    _text("what", "installed, removed, disabled, reset", required=True),
+    _text("name", "of the layered provider"),
+    _number("catalog_bits", "32 or 64"),
+    _text("installer", "program that asked for it"),
+    _text("provider", "GUID of the transport provider"),
+    _number("entry", "catalog entry id"),
+    _number("pid"),
+    comment="Changes of the Winsock catalog: layered service providers see all traffic of programs.",
+)
+
+virtual_memory = _trace_table(
+    "virtual_memory",
+    _ns("t_ns", required=True),
+    _number("process_n"),
+    _number("tid"),
+    _flag("is_free"),
+    _number("base", required=True),
+    _number("size_bytes", required=True),
+    _number("flags", "allocation type, or free type", required=True),
+    Index("ix_virtual_memory_base", "trace_id", "base"),  # what happened at an address
+    _partial("ix_virtual_memory_large", f"size_bytes > {LARGE_BYTES}", "base"),  # the same, of what begins far below
+    comment="Virtual memory reserved, committed and given back.",
 )
 
 socket_rollup = _trace_table(

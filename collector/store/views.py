@@ -287,6 +287,26 @@ FROM io_finding t {_PROCESS} {_SOCKET} {_one("operation", "q", "t.operation_n")}
 SELECT k.hash AS stack, k.depth, t.frame, {hex_text("t.address")} AS address, t.module, t.offset, t.symbol, k.is_complete
 FROM stack_frame t JOIN stack k ON k.trace_id = t.trace_id AND k.n = t.stack_n
 """,
+    "v_transport_flows": f"""
+SELECT {_word("t.source", words.TRANSPORT_SOURCES, "source")} AS source, CASE t.protocol WHEN 6 THEN 'tcp' ELSE 'udp' END AS protocol,
+       t.pid, t.local, t.remote, t.first_ns, t.last_ns, t.sends, t.bytes_sent, t.receives, t.bytes_received, t.retransmits,
+       t.bytes_retransmitted, t.timeouts, t.rtt_us, t.min_rtt_us, t.max_rtt_us, {_socket("s")} AS socket, t.match, t.sockets
+FROM transport_flow t {_SOCKET}
+""",
+    "v_transport_events": f"""
+SELECT {_socket("s")} AS socket, t.t_ns, {_word("t.deed", words.TRANSPORT_DEEDS, "deed")} AS deed,
+       {_word("f.source", words.TRANSPORT_SOURCES, "source")} AS source, t.event AS event_id, t.pid, {hex_text("t.status")} AS status,
+       t.state, t.count, t.bytes, f.local, f.remote
+FROM transport_event t JOIN transport_flow f ON f.trace_id = t.trace_id AND f.n = t.flow_n
+     LEFT JOIN socket s ON s.trace_id = t.trace_id AND s.n = coalesce(t.socket_n, f.socket_n)
+""",
+    "v_address_names": "SELECT address, name, source, pid, first_ns, last_ns, answers FROM address_name",
+    "v_catalog_changes": "SELECT t_ns, what, name, catalog_bits, installer, provider, entry, pid FROM catalog_change",
+    "v_virtual_memory": f"""
+SELECT {_process("p")} AS process, t.t_ns, t.tid, CASE WHEN t.is_free THEN 'free' ELSE 'alloc' END AS what,
+       {hex_text("t.base")} AS base, t.size_bytes, {hex_text("t.flags")} AS flags
+FROM virtual_memory t {_PROCESS}
+""",
 }
 """Name → SELECT, for a trace file."""
 
