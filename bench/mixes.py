@@ -4,7 +4,7 @@ Nothing is drawn and nothing is remembered between stretches, so the same mix ha
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
@@ -330,6 +330,23 @@ def _noise(first: int, beyond: int) -> Iterator[Piece]:
             yield Foreign(provider, event_id, size, own, _mixed(own, CPUS), np.array(PIDS, np.int64)[own % len(PIDS)])
 
 
+# ---------------------------------------------------------------------------------------------------- a whole program
+
+
+def _both(first: int, beyond: int) -> Iterator[Piece]:
+    """Four of five places of the heap, each record with a stack, the fifth of sockets: a program with both sessions on."""
+    group, turn = np.divmod(np.arange(first, beyond), 5)
+    of_sockets, of_heap = group[turn == 0], (group * 4 + turn - 1)[turn > 0]
+    if of_sockets.size:
+        for piece in _winsock(int(of_sockets[0]), int(of_sockets[-1]) + 1):
+            assert isinstance(piece, Known)
+            yield replace(piece, places=piece.places * 5)
+    if of_heap.size:
+        for piece in _heap(int(of_heap[0]), int(of_heap[-1]) + 1):
+            assert isinstance(piece, Known)
+            yield replace(piece, places=piece.places // 4 * 5 + piece.places % 4 + 1)
+
+
 MIXES: Mapping[str, Mix] = {
     mix.name: mix
     for mix in (
@@ -337,5 +354,6 @@ MIXES: Mapping[str, Mix] = {
         Mix("hot", "one hot socket", _hot),
         Mix("heap", "heap with stacks", _heap, has_stacks=True, sharing=2),
         Mix("noise", "other providers", _noise, has_stacks=True),
+        Mix("both", "heap and sockets", _both, has_stacks=True),
     )
 }

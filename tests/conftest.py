@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.build import Trace
     from tests.build.imported import Imported, ImportTrace
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# How long an example takes is no finding: on a busy machine any may take longer than the 0.2 s that hypothesis allows by default.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

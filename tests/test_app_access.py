@@ -1,15 +1,20 @@
 """Who may look and who may write: tokens, links that only show, guesses, proxies."""
 
+import hmac
 import logging
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from app.access import BLOCKED_SECONDS, MOST_GUESSES, Guesses
+from app.access import BLOCKED_SECONDS, MOST_GUESSES, Guesses, TokenCheck
 from app.cli import main
+from app.forms import FormTokens
 from app.main import create_app
 from app.settings import Settings, SettingsError
 from tests.build.small_trace import KEY, small_folder
@@ -75,6 +80,79 @@ def test_both_tokens_work_as_a_bearer(client_of: Callable[..., TestClient]) -> N
     client = client_of(token=TOKEN, view_token=VIEW)
     for token, status in ((TOKEN, 415), (VIEW, 403), ("x" * 20, 401)):
         assert client.post(f"/t/{KEY}/notes", headers={"Authorization": f"Bearer {token}"}).status_code == status
+
+
+WRONG = {
+    "last": TOKEN[:-1] + "x",
+    "first": "x" + TOKEN[1:],
+    "short": TOKEN[:4],
+    "one": "0",
+    "long": TOKEN * 50,
+    "other": "y" * 20,
+}
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, bytes]]:
+    """What was compared in constant time since the last look."""
+    real, seen = hmac.compare_digest, list[tuple[bytes, bytes]]()
+
+    def watched(one: bytes, other: bytes) -> bool:
+        seen.append((one, other))
+        return real(one, other)
+
+    monkeypatch.setattr(hmac, "compare_digest", watched)
+    return seen
+
+
+@pytest.mark.parametrize("given", [TOKEN, VIEW, *WRONG.values()], ids=["token", "view", *WRONG])
+@pytest.mark.parametrize("way", ["bearer", "cookie", "link"])
+def test_each_token_is_compared_whole_with_both_of_ours(
+    client_of: Callable[..., TestClient], compared: list[tuple[bytes, bytes]], given: str, way: str
+) -> None:
+    """In constant time, and none is let go early: for its length, its first letter, or since the other one fitted."""
+    client = client_of(token=TOKEN, view_token=VIEW)
+    if way == "cookie":
+        client.cookies.set("sockscope_token", given)
+    headers = {"Authorization": f"Bearer {given}"} if way == "bearer" else {}
+    answer = client.get(f"/?token={given}" if way == "link" else "/", headers=headers)
+    assert answer.status_code == (401 if given in WRONG.values() else 303 if way == "link" else 200)
+    once = [(given.encode(), TOKEN.encode()), (given.encode(), VIEW.encode())]
+    assert compared == once * (2 if way == "link" and answer.status_code == 401 else 1)
+
+
+def test_every_wrong_token_takes_the_same_steps(root: Path) -> None:
+    def steps(work: Callable[[], object]) -> list[tuple[str, int]]:
+        seen = []
+
+        def look(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
+            if "/app/" in frame.f_code.co_filename.replace("\\", "/"):
+                seen.append((event, frame.f_lineno))
+            return look
+
+        before = sys.gettrace()
+        sys.settrace(look)
+        try:
+            work()
+        finally:
+            sys.settrace(before)
+        return seen
+
+    check = TokenCheck(create_app(Settings(database=root)), TOKEN, VIEW, "")
+    taken = {name: steps(partial(check._rights, given)) for name, given in WRONG.items()}
+    assert len(taken["short"]) > 5
+    assert all(one == taken["short"] for one in taken.values())
+
+
+def test_tokens_of_forms_are_compared_in_constant_time(compared: list[tuple[bytes, bytes]]) -> None:
+    tokens = FormTokens(b"secret")
+    right = tokens.token_of("cookie")
+    first, last = (f"{int(digits, 16) ^ 1:02x}" for digits in (right[:2], right[-2:]))
+    wrong = (tokens.token_of("another"), first + right[2:], right[:-2] + last, right[:8], right * 4, "")
+    assert tokens.fits(right, "cookie")
+    assert not any(tokens.fits(one, "cookie") for one in wrong)
+    assert len(compared) == 1 + len(wrong)
+    assert len({code for _, code in compared}) == 1
 
 
 def test_guesses_are_heard_no_more_after_some(client_of: Callable[..., TestClient], caplog: pytest.LogCaptureFixture) -> None:

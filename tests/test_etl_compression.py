@@ -40,9 +40,9 @@ def test_each_compression_format(tmp_path: Path, state: int, pack: Callable[[byt
 
 def test_a_plain_buffer_in_a_compressed_file(tmp_path: Path) -> None:
     records = [system(T + 5), system(T + 6)]
-    packed = buffer(records, sequence=1, packed=literals_xpress(body(records)))
+    packed, later = (buffer(records, sequence=number, packed=literals_xpress(body(records))) for number in (1, 3))
     plain = buffer([system(T + 7)], sequence=2, size=512)
-    reading = read_bytes(tmp_path, trace(packed, plain, packed, mode=COMPRESSED, first_size=512))
+    reading = read_bytes(tmp_path, trace(packed, plain, later, mode=COMPRESSED, first_size=512))
     assert reading.column("ticks") == [T, T + 5, T + 5, T + 6, T + 6, T + 7]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from collector.errors import EmptyTrace, FormatError, Problem
 from collector.raw import HeaderKind, Int64s, RawEvents, TraceHeader
 from collector.readers.etl_buffers import HEADER_BYTES, BufferHeader, Compression
+from collector.readers.etl_copies import leave_out_copies
 from collector.readers.etl_forms import MAX_FORMS, FormTable
 from collector.readers.etl_index import BufferIndex, index_buffers
 from collector.readers.etl_load import BufferLoader, Loaded
@@ -75,6 +76,7 @@ class EtlReader:
         compression = _compression(logfile, first)
         self._index = index_buffers(source, declared_size=logfile.buffer_size, compression=compression, log=self._log)
         _check_index(source, self._index)
+        leave_out_copies(source, self._index, self._log)
         clock = clock_of(logfile, self._log)
         zero, low, high = time_limits(self._index, logfile.first_ticks, clock.ticks_per_second)
         self.header = trace_header(logfile, moved(clock, logfile, zero), self._log, is_growing=source.is_growing)

@@ -21,6 +21,7 @@ __all__ = [
     "INVALID_HEADER_TIME",
     "LOST_BUFFERS",
     "LOST_EVENTS",
+    "REPEATED_BUFFER",
     "SEQUENCE_FAULT",
     "SEQUENCE_GAP",
     "STILL_RECORDED",
@@ -90,6 +91,13 @@ ZEROED_BUFFER = ProblemKind(
     "Buffers in the middle of the file that hold nothing but zero bytes: {count}.",
     effect="The records of these buffers are gone; reading went on behind them.",
     advice=f"The copy may be incomplete. {_COLLECT_AGAIN}",
+)
+REPEATED_BUFFER = ProblemKind(
+    "repeated_buffer",
+    Severity.DAMAGE,
+    "Buffers that are copies of an earlier one of the file: {count}.",
+    effect="Each was read once, so nothing counts twice; what a copy may have taken the place of is missing.",
+    advice="The file may have been put together from copies of itself. Copy it again from the machine that recorded it.",
 )
 DAMAGED_RECORD = ProblemKind(
     "damaged_record",
@@ -239,6 +247,7 @@ CONTAINER_PROBLEMS = (
     DAMAGED_TEXT,
     DAMAGED_BUFFER,
     ZEROED_BUFFER,
+    REPEATED_BUFFER,
     DAMAGED_RECORD,
     DAMAGED_TIME,
     DECOMPRESSION_FAILED,

@@ -92,8 +92,9 @@ def swelling_buffers(size: int) -> bytes:
     record = system(START_TICKS + 1)
     far, near = struct.pack("<HBBH", (31 << 3) | 7, 0xFF, 0xFF, 31_997), struct.pack("<HBH", (31 << 3) | 7, 0xFF, 31_997)
     packed = bytes(4) + record + 8 * (struct.pack("<I", 0xFFFFFFFF) + 16 * (far + near))
-    one = buffer(packed=packed, filled=8 << 20)
-    return trace(one * (size // len(one)), mode=COMPRESSED, first_size=512, buffer_size=8 << 20)
+    count = size // (72 + len(packed))
+    buffers = (buffer(packed=packed, filled=8 << 20, sequence=n) for n in range(1, count + 1))
+    return trace(b"".join(buffers), mode=COMPRESSED, first_size=512, buffer_size=8 << 20)
 
 
 def false_headers(size: int) -> bytes:

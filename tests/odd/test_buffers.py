@@ -41,11 +41,32 @@ def test_swapped_buffers_are_put_in_order(tmp_path: Path, capsys: Capture, first
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_repeated_buffer_is_said(tmp_path: Path, capsys: Capture, number: int) -> None:
-    found = collected(six_sends().repeat_buffer(number).bytes(), tmp_path, capsys)
-    assert set(found.sends) >= set(without(number))
-    assert "sequence_fault" in found.kinds
-    assert "buffers_written_differs" in found.kinds
+@pytest.mark.parametrize("method", [Compression.NONE, Compression.XPRESS])
+def test_a_repeated_buffer_is_said_and_read_once(tmp_path: Path, capsys: Capture, number: int, method: Compression) -> None:
+    found = collected(six_sends(compression=method).repeat_buffer(number).bytes(), tmp_path, capsys)
+    assert found.sends == ALL_SENDS
+    assert found.kinds == {"repeated_buffer", "sequence_fault", "buffers_written_differs"}
+    assert str(found.problems["repeated_buffer"]["place"]).startswith(f"buffer {number + 1} at byte")
+    assert "Buffers that are copies of an earlier one of the file: 1." in found.said
+    assert found.status == 3
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_file_followed_by_itself_counts_nothing_twice(tmp_path: Path, capsys: Capture, times: int) -> None:
+    content = six_sends().bytes()
+    once = collected(content, tmp_path, capsys)
+    (tmp_path / "again").mkdir()
+    found = collected(content * times, tmp_path / "again", capsys)
+    assert (found.sends, found.records) == (once.sends, once.records)
+    assert found.problems["repeated_buffer"]["count"] == 7 * (times - 1)
+    assert (once.status, found.status) == (0, 3)
+
+
+def test_buffers_of_one_number_with_other_records_are_no_copies(tmp_path: Path, capsys: Capture) -> None:
+    """The sequence number of the third is that of the second, as if a session had counted wrong."""
+    found = collected(six_sends().overwrite_in_buffer(3, 0x18, struct.pack("<Q", 2)).bytes(), tmp_path, capsys)
+    assert found.sends == ALL_SENDS
+    assert "repeated_buffer" not in found.kinds
 
 
 @pytest.mark.parametrize("number", NUMBERS)
