@@ -5,11 +5,13 @@ import gc
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from collector.errors import AlreadyCollected, CollectCancelled, NothingLeft, StoreError, TraceError
 from collector.limits import Limits
 from collector.model.counting import Counting
 from collector.plain import storable
+from collector.raw import Reader
 from collector.readers import reader_for
 from collector.source import Source
 from collector.stages import Import, ImportReport, Progress, ignore, never, program_version
@@ -51,7 +53,7 @@ def import_trace(
     Raises: SourceError, FormatError, CollectCancelled, StoreError and what is below them; then the folder is as it was before.
     """
     started = time.monotonic()
-    reader = reader_for(source)
+    reader = _reader(source, should_cancel)
     limits = limits or Limits()
     key = trace_key(source, should_cancel) + limits.suffix
     name = storable(name or (f"{source.name} ({limits.words})" if limits else source.name))
@@ -97,7 +99,7 @@ def import_so_far(
     folder is as it was before. Raises as `import_trace`.
     """
     started = time.monotonic()
-    reader = reader_for(source)
+    reader = _reader(source, should_cancel)
     state = "interrupted" if is_last else "live"
     limits = limits or Limits()
     with _writer(catalog.folder, key, source, should_cancel, limits) as writer:
@@ -115,12 +117,18 @@ def _writer(folder: TraceFolder, key: str, source: Source, should_cancel: Callab
 
 def trace_key(source: Source, should_cancel: Callable[[], bool] = never) -> str:
     """The key of a trace: the first 12 hex digits of the SHA-256 of its bytes. Raises SourceError, CollectCancelled."""
+    return source.sha256(partial(_stop_if, should_cancel))[:_KEY_DIGITS]
 
-    def look() -> None:
-        if should_cancel():
-            raise CollectCancelled("Cancelled. Nothing was stored.")
 
-    return source.sha256(look)[:_KEY_DIGITS]
+def _reader(source: Source, should_cancel: Callable[[], bool]) -> Reader:
+    """The reader of a file; it looks at the headers of all its buffers first, of which there may be millions."""
+    with source.asking(partial(_stop_if, should_cancel)):
+        return reader_for(source)
+
+
+def _stop_if(should_cancel: Callable[[], bool]) -> None:
+    if should_cancel():
+        raise CollectCancelled("Cancelled. Nothing was stored.")
 
 
 def _is_worth_a_process(source: Source) -> bool:

@@ -1,10 +1,11 @@
 """Bytes in: the only module of the collector that opens an input file."""
 
+import contextlib
 import hashlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -40,6 +41,7 @@ class Source:
         self.problems = tuple(problems)
         self._file = file
         self._digest = digest
+        self._before_read: Callable[[], None] = _nothing
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -80,8 +82,18 @@ class Source:
         part.is_growing = True
         return part
 
+    @contextlib.contextmanager
+    def asking(self, before_read: Callable[[], None]) -> Iterator[None]:
+        """Have something called before each read of the block; what it raises ends the block."""
+        self._before_read = before_read
+        try:
+            yield
+        finally:
+            self._before_read = _nothing
+
     def read_at(self, offset: int, size: int) -> bytes:
         """`size` bytes from `offset` on; fewer only at the end of the file. Raises SourceError."""
+        self._before_read()
         if self.is_growing:
             size = max(0, min(size, self.size - offset))
         try:
@@ -98,6 +110,7 @@ class Source:
 
     def read_into(self, offset: int, memory: memoryview) -> int:
         """Fill some memory with the bytes from `offset` on; gives how many, fewer only at the end of the file. Raises SourceError."""
+        self._before_read()
         done = 0
         if self.is_growing:
             memory = memory[: max(0, self.size - offset)]
@@ -146,6 +159,10 @@ def nameless_file(place: Path | None) -> io.FileIO:
     `place` is the folder whose disk it takes; the system's choice where there is none. Raises OSError.
     """
     return tempfile.TemporaryFile(buffering=0, dir=place)  # on Windows an object with the same methods
+
+
+def _nothing() -> None:
+    """What is called before a read where nobody asked for anything."""
 
 
 def _reason(error: Exception) -> str:

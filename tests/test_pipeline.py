@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -28,6 +29,7 @@ from collector.store.engine import TraceFolder
 from collector.store.writer import TraceWriter
 from tests.build import EXIT, Trace, afd, heap, system
 from tests.build.imported import ImportTrace
+from tests.odd.hostile import tiny_buffers
 
 KEY_BYTES = 12
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "traces"
@@ -174,6 +176,18 @@ def test_cancelling_ends_a_long_statement(tmp_path: Path) -> None:
 def test_cancelling_while_the_file_is_hashed(file: Path) -> None:
     with Source.open(file) as source, pytest.raises(CollectCancelled):
         trace_key(source, lambda: True)
+
+
+def test_cancelling_while_the_buffers_are_counted(tmp_path: Path, folder: TraceFolder) -> None:
+    path = tmp_path / "many.etl"
+    path.write_bytes(tiny_buffers(1 << 20))  # 14,000 buffers
+    asked = itertools.count()
+    with Source.open(path) as source:
+        with pytest.raises(CollectCancelled):
+            import_trace(source, folder, should_cancel=lambda: next(asked) == 5)
+        assert next(asked) == 6
+        assert not folder.has_catalog()
+        assert source.read_at(0, 4)  # the file is as it was
 
 
 def _die_at(path: str, root: str, stage: str) -> None:

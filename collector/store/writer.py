@@ -2,11 +2,8 @@
 
 import contextlib
 import errno
-import os
-import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 from types import TracebackType
 
 from sqlalchemy import Connection, Index, RootTransaction, Table
@@ -20,6 +17,7 @@ from collector.store.beside import Beside
 from collector.store.counter import Counter, Ending, MakeCounter
 from collector.store.engine import TraceFolder
 from collector.store.limiting import counted_rows, limit
+from collector.store.placing import copied, put_in_place, remove_part
 from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
 from collector.store.views import create_views
 
@@ -53,12 +51,13 @@ class TraceWriter:
         self.target = folder.trace_path(key)
         self.counts: dict[str, int] = dict.fromkeys(ROW_COLUMNS, 0)
         """Rows written so far by table."""
+        self._should_cancel = should_cancel
         self._finished = self._indexed = self._checked = False
         self._has_index: set[str] = set()  # tables whose indexes were made early
         self._beside: Beside | None = None
         self._counter: Counter | None = None
         self._connection: Connection | None = None
-        _remove(self.part)
+        remove_part(self.part)
         self._engine = dialects.bulk_engine(self.part, should_cancel=should_cancel, page_limit=page_limit)
         try:
             with self.connection.begin():
@@ -180,7 +179,10 @@ class TraceWriter:
             dialects.check_file(connection, self.part)
 
     def finish(self) -> None:
-        """Indexes if there are none yet, views, check, and the rename that makes the trace visible. Raises StoreFull, StoreError."""
+        """Indexes if there are none yet, views, check, and the rename that makes the trace visible.
+
+        Raises StoreFull, StoreError, CollectCancelled.
+        """
         if not self._indexed:
             self.index()
         with self._transaction():
@@ -188,13 +190,13 @@ class TraceWriter:
         if not self._checked:
             dialects.check_file(self.connection, self.part)
         self._close()
-        _put_in_place(self.part, self.target)
+        put_in_place(self.part, self.target, self._should_cancel)
         self._finished = True
 
     def discard(self) -> None:
         """Close and remove the unfinished file; the old one stays."""
         self._close()
-        _remove(self.part)
+        remove_part(self.part)
 
     def _transaction(self) -> RootTransaction:
         """A transaction of its own, whatever a finishing pass has read before."""
@@ -226,10 +228,10 @@ def amended(folder: TraceFolder, key: str, should_cancel: Callable[[], bool] | N
     """
     part, target = folder.part_path(key), folder.trace_path(key)
     folder.trace(key)
-    _remove(part)
+    remove_part(part)
     try:
         try:
-            shutil.copyfile(target, part)
+            copied(target, part, should_cancel)
         except OSError as error:
             kind = StoreFull if error.errno == errno.ENOSPC else StoreError
             raise kind(f"{part}: a copy of the trace cannot be written ({error.strerror}). It stays as it was.") from error
@@ -241,9 +243,9 @@ def amended(folder: TraceFolder, key: str, should_cancel: Callable[[], bool] | N
                 dialects.check_file(connection, part)
         finally:
             engine.dispose()
-        _put_in_place(part, target)
+        put_in_place(part, target, should_cancel)
     finally:
-        _remove(part)
+        remove_part(part)
 
 
 def create_tables(connection: Connection) -> None:
@@ -270,37 +272,3 @@ def stamp(connection: Connection, version: str) -> None:
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
     )
     connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (version,))
-
-
-def _put_in_place(part: Path, target: Path) -> None:
-    """Make a finished file safe and let it take its place in one step. Raises StoreError."""
-    try:
-        _sync(part)
-        os.replace(part, target)  # noqa: PTH105 - one atomic step, the same on all systems
-        _sync_folder(target.parent)
-    except OSError as error:
-        raise StoreError(
-            f"{target}: the finished trace cannot be put in place ({error.strerror}). Close programs that have it open, and try again."
-        ) from error
-
-
-def _remove(path: Path) -> None:
-    for each in (path, path.with_name(path.name + "-journal")):
-        with contextlib.suppress(FileNotFoundError):
-            each.unlink()
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb+") as handle:
-        os.fsync(handle.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    """Make a rename in a folder survive a power failure, where the system has such a call."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
