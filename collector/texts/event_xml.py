@@ -9,7 +9,7 @@ from collector.texts.form import PIECE_BYTES, TextForm, TextInput, Told, beginni
 from collector.texts.transcript import TextEvent, Transcript
 from collector.texts.values import filetime_of, guid_of, hex_bytes, number_of, plain_name
 
-__all__ = ["EVENT_XML"]
+__all__ = ["EVENT_XML", "WIDE", "EventReader"]
 
 _MOST_DEEP = 64
 _MOST_TEXT = 256 << 10  # a payload of 64 KB in hexadecimal
@@ -18,7 +18,7 @@ _MOST_BEHIND = 8 << 20
 _BARE = re.compile(r"\s*(?:\ufeff\s*)?<(?:\w+:)?Event[\s>]")  # wevtutil writes events without an element around them
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _POINTER_SIZE = re.compile(r'Name="PointerSize">\s*([48])\s*<')
-_WIDE = re.compile(r"<Data[^>]{0,200}>\s*0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
+WIDE = re.compile(r"<Data[^>]{0,200}>\s*0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
 
 
 def _is_event_xml(start: bytes) -> bool:
@@ -31,12 +31,12 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
     told = _POINTER_SIZE.search(sample)
     if told:
         return int(told[1]), True
-    return (8 if _WIDE.search(sample) or "0x" not in sample else 4), False
+    return (8 if WIDE.search(sample) or "0x" not in sample else 4), False
 
 
 def _read(text: TextInput, transcript: Transcript) -> Told:
     """Parse the whole file. Raises SourceError, FormatError."""
-    reader = _EventReader(text.name, transcript)
+    reader = EventReader(text.name, transcript)
     is_bare = _BARE.match(codecs.decode(text.source.read_at(0, PIECE_BYTES), text.encoding, "ignore")) is not None
     if is_bare:
         reader.feed("<Events>", is_last=False)
@@ -49,7 +49,7 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
     return Told(skipped=reader.skipped)
 
 
-class _EventReader:
+class EventReader:
     """Elements to events: 0.15 ms an event of 25 elements, with all that is behind it; most of it are calls from the parser."""
 
     def __init__(self, name: str, transcript: Transcript) -> None:
@@ -61,6 +61,7 @@ class _EventReader:
         self._length = self._fed = 0
         self._field = ""
         self._is_bad = False
+        self._written = 0
         self._rendered = 0  # how deep the element is in which a tool says the same in words; 0 outside of it
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
@@ -75,6 +76,17 @@ class _EventReader:
         self._fed += len(text.encode("utf-8", "surrogatepass"))
         if not is_last and self._fed - max(self._parser.CurrentByteIndex, 0) > _MOST_BEHIND:
             raise FormatError(f"{self._name}: one element of this XML has more than {_MOST_BEHIND:,} bytes, which no tool writes.")
+
+    def document(self, xml: str, written: int) -> bool:
+        """Parse an event that stands alone, written at a FILETIME (0: unknown); False where it cannot be, and nothing more either."""
+        self._written = written
+        try:
+            if not self._fed:
+                self.feed("<Events>", is_last=False)
+            self.feed(_NOT_XML.sub("\ufffd", xml), is_last=False)
+        except (expat.ExpatError, FormatError):
+            return False
+        return not self._path[1:]
 
     def _refuse_definitions(self, *_: object) -> None:
         raise FormatError(f"{self._name}: this XML brings definitions of its own (DOCTYPE), which no tool writes. It is not read.")
@@ -150,6 +162,8 @@ class _EventReader:
 
     def _finish(self, event: TextEvent) -> None:
         self._event = None
+        if event.filetime // 10 == self._written // 10:  # the same moment, to 100 ns instead of microseconds
+            event.filetime = self._written
         if self._is_bad or not event.filetime:
             self.skipped += 1
             return

@@ -7,6 +7,7 @@ from pathlib import Path
 from collector.errors import CollectCancelled, Problem, SourceError
 from collector.readers.problems import DAMAGED_TEXT, TEXT_FORM
 from collector.source import Source
+from collector.texts.event_log import EVENT_LOG
 from collector.texts.event_xml import EVENT_XML
 from collector.texts.form import TextForm, TextInput, encoding_of
 from collector.texts.tracerpt_csv import TRACERPT_CSV
@@ -14,7 +15,7 @@ from collector.texts.transcript import Transcript
 
 __all__ = ["FORMS", "form_of", "trace_of_text"]
 
-FORMS: tuple[TextForm, ...] = (EVENT_XML, TRACERPT_CSV)
+FORMS: tuple[TextForm, ...] = (EVENT_XML, TRACERPT_CSV, EVENT_LOG)
 
 
 def form_of(start: bytes) -> TextForm | None:

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.build.event_xml import event_xml
+from tests.build.evtx import evtx
 from tests.build.tracerpt_csv import tracerpt_csv
 
 __all__ = ["TEXT_WRITERS"]
 
 TEXT_WRITERS: Mapping[str, Callable[[Path], bytes]] = {
     "XML": lambda path: event_xml(path).encode(),
+    "event log": evtx,
     "CSV of tracerpt": lambda path: tracerpt_csv(path).encode(),
 }

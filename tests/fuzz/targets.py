@@ -181,6 +181,7 @@ TARGETS = {
         Target("metadata", metadata, seeds.blobs, is_file=False),
         Target("packed", packed, seeds.packed_pieces, is_file=False),
         Target("event_xml", text_form, seeds.event_texts, is_file=False),
+        Target("event_log", text_form, seeds.event_logs, is_file=False),
         Target("tracerpt_csv", text_form, seeds.csv_texts, is_file=False),
         Target("addresses", addresses, lambda: _ADDRESSES, is_file=False),
     )
