@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from collector.cli import add_verbs, new_parser, run
 from collector.errors import StoreError
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, add_times, folder_of, new_verb, output_path, refusal, socket_of
 
 if TYPE_CHECKING:
     from collector.store.engine import TraceFolder
@@ -24,6 +24,7 @@ TOKEN_VARIABLE = "SOCKSCOPE_TOKEN"
 VIEW_VARIABLE = "SOCKSCOPE_VIEW_TOKEN"
 SAMPLE_NAME = "sample.etl"
 _MOST_WORKERS = 32
+_OF_LINKS = frozenset("0123456789abcdefABCDEFxX@-")
 _BACKLOG = 512  # connections that wait to be taken; a browser opens six at once
 
 SERVE_EXAMPLE = """example:
@@ -35,12 +36,21 @@ DEMO_EXAMPLE = """example:
       writes the sample trace, collects it, and serves it; the printed address opens its overview"""
 
 
+REPORT_EXAMPLE = """example:
+  sockscope report fd96715a3a6d --socket 0xffffe000a1b2c3d4@1500000 -o reset.html
+      the page of this socket with its timeline, records and notes, as one file that opens in any browser, without a server or a network
+
+  sockscope report fd96715a3a6d --process 4312@3400 --heap 0x1e54a2b0000@524689700 --from 10s --to 20s
+      what a heap did in this range; without --heap all heaps of the process"""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit status."""
     parser, verbs = new_parser()
     _add_serve(verbs)
     add_verbs(verbs)
     _add_demo(verbs)
+    _add_report(verbs)
     return run(parser, argv)
 
 
@@ -133,6 +143,79 @@ def _demo(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if args.no_serve:
         return 3 if report.is_limited else 0
     return _listen(args, folder, should_cancel, page=f"t/{report.key}")
+
+
+def _add_report(verbs: Verbs) -> None:
+    parser = new_verb(verbs, "report", "write the page of a socket or heap as one HTML file", REPORT_EXAMPLE)
+    parser.add_argument("trace", metavar="TRACE", help="key, beginning of a key, or name")
+    about = parser.add_mutually_exclusive_group(required=True)
+    about.add_argument("--socket", metavar="SOCKET", type=socket_of, help="a socket by its link, 0xENDPOINT@NS")
+    about.add_argument("--process", metavar="PROCESS", help="the heap of a process by its link, PID@NS or PID")
+    parser.add_argument("--heap", metavar="HEAP", help="one heap of the process by its link, 0xHEAP@NS")
+    add_times(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="file or folder to write to; default: a name of its own in this folder")
+    parser.add_argument("--mask", action="store_true", help="put stand-ins for addresses, names and command lines, as export does")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    add_database(parser)
+    parser.set_defaults(run=_report)
+
+
+def _report(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
+    from collector.store.catalog import Catalog
+    from collector.store.copying import placed
+
+    if args.heap and not args.process:
+        say("sockscope report: --heap is one of a process; name it with --process.", file=sys.stderr)
+        return 2
+    if wrong := next((word for word in (args.process, args.heap) if word is not None and not set(word) <= _OF_LINKS), None):
+        say(f"sockscope report: {wrong!r} is no link: write PID@NS for a process, 0xHEAP@NS for a heap.", file=sys.stderr)
+        return 2
+    if args.from_ns is not None and args.to_ns is not None and args.from_ns > args.to_ns:
+        say("sockscope report: --to is before --from; give a range that runs forward.", file=sys.stderr)
+        return 2
+    folder = folder_of(args, must_exist=True)
+    entry = Catalog.readable(folder).find(args.trace)
+    if not folder.has_trace(entry.key):
+        raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then report on it.")
+    parts = ["sockets", args.socket.text] if args.socket else ["heap", args.process, *([args.heap] if args.heap else [])]
+    name = "-".join([entry.key, *parts]).replace("@", "-")
+    target = output_path(args.output, f"{name}.html")
+    if refused := refusal(target, force=args.force):
+        say(f"sockscope report: {refused}", file=sys.stderr)
+        return 1
+    query = {name: str(ns) for name, ns in (("from", args.from_ns), ("to", args.to_ns)) if ns is not None}
+    body = _report_of(folder, entry.key, parts, query, should_cancel, is_masked=args.mask)
+    with placed(target) as part:
+        part.write_bytes(body)
+    say(f"Wrote {target} ({len(body):,} bytes).")
+    return 0
+
+
+def _report_of(
+    folder: "TraceFolder", key: str, parts: Sequence[str], query: dict[str, str], should_cancel: Callable[[], bool], *, is_masked: bool
+) -> bytes:
+    """The report, of a masked copy where that is asked for. Raises StoreError."""
+    from tempfile import TemporaryDirectory
+
+    from app.reporting import NoReport, report_of
+
+    try:
+        if not is_masked:
+            return report_of(folder.root, "/".join(["", "t", key, *parts]), query)
+        from collector.store.catalog import Catalog
+        from collector.store.copying import copy_trace
+        from collector.store.engine import TraceFolder
+        from collector.store.masking import MASKED_KEY, mask_file
+
+        with TemporaryDirectory(prefix=".report-", dir=folder.root) as place:
+            masked = TraceFolder(place)
+            masked.make()
+            secret = secrets.token_bytes(32)
+            copy_trace(folder, key, masked.trace_path(key + MASKED_KEY), should_cancel, lambda path: mask_file(path, secret, should_cancel))
+            Catalog(masked).settle()
+            return report_of(masked.root, "/".join(["", "t", key + MASKED_KEY, *parts]), query)
+    except NoReport as error:
+        raise StoreError(f"{error} Nothing was written.") from error
 
 
 def _bring_up_to_date(folder: "TraceFolder") -> None:

@@ -1,6 +1,7 @@
 """What every page has: a title, one sentence that says what is shown, its place among the others, and the trust in its trace."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 __all__ = ["Crumb", "NoteLine", "NotesPart", "Page", "ProblemLine", "TraceHead"]
 
@@ -88,8 +89,11 @@ class Page:
     """The base of all pages.
 
     `section` is the entry of the navigation that is lit, `canonical` the path under which others find the page's object where the request's
-    own path need not be that. `within` is the key of the trace to which a search from here keeps, for pages of no trace.
+    own path need not be that. `within` is the key of the trace to which a search from here keeps, for pages of no trace. `has_report` says
+    that the page also comes as one file that needs no server.
     """
+
+    has_report: ClassVar[bool] = False
 
     title: str
     sentence: str

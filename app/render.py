@@ -1,4 +1,4 @@
-"""A page as HTML, JSON or CSV: the same frozen dataclass, in the form that the request wants."""
+"""A page as HTML, JSON, CSV or a report: the same frozen dataclass, in the form that the request wants."""
 
 import csv
 import dataclasses
@@ -21,6 +21,7 @@ from app.glossary import term
 from app.labels import label
 from app.listing import Listing
 from app.page import Page
+from app.report import Drawings, report, report_policy
 from app.rows import table_rows
 from app.sections import SECTIONS
 from app.share import absolute_link, canonical_link, clock_part, data_links
@@ -53,11 +54,11 @@ def _shown(value: object) -> object:
 
 
 def wanted_form(request: Request) -> str:
-    """`html`, `json` or `csv`: by `?format=`, else by the Accept header. Raises BadRequest."""
+    """`html`, `json`, `csv` or `report`: by `?format=`, else by the Accept header. Raises BadRequest."""
     named = request.query_params.get("format")
     if named is not None:
-        if named not in ("html", "json", "csv"):
-            raise BadRequest(f"format={named}: a page comes as html, json or csv.")
+        if named not in ("html", "json", "csv", "report"):
+            raise BadRequest(f"format={named}: a page comes as html, json or csv, that of a socket or heap also as report.")
         return named
     accept = request.headers.get("accept", "")
     if "text/html" in accept:
@@ -78,10 +79,14 @@ def render(
 ) -> Response:
     """Answer with a page. `reads_query` is false for pages that stand in for the one that was asked for.
 
-    Raises BadRequest for the CSV of a page that has no table, or has several and none is named, BadFilter for a part of the query that
-    the page has not read by now.
+    Raises BadRequest for the CSV of a page that has no table, or has several and none is named, and for the report of one that has none;
+    BadFilter for a part of the query that the page has not read by now.
     """
     form = wanted_form(request)
+    if form == "report" and not page.has_report:
+        if status_code < 400:
+            raise BadRequest("format=report: only the pages of one socket and of one heap come as a report.")
+        form = "html"  # what went wrong is said on a page
     tables = tables_of(page)
     chosen = request.query_params.get("table") if form == "csv" else None
     if reads_query and request.method == "GET":
@@ -103,17 +108,29 @@ def render(
         )
     urls: Urls = request.app.state.urls
     page_form = PageForm(request)
+    drawings = Drawings() if form == "report" else None
     context = {"page": page, "url_for": urls, "path": urls.base_path + request.url.path, "settings": request.app.state.page_settings}
     context |= {
         "clock": clock_part(request, page),
         "form": page_form,
+        "drawings": drawings,
         "link": canonical_link(request, page),
         "absolute_link": absolute_link(request, page),
         "data_links": [] if hasattr(page, "listing") else data_links(request, page, [name for name, table in tables.items() if table.rows]),
     }
-    response = HTMLResponse(request.app.state.templates.get_template(template).render(context), status_code, vary)
+    text = request.app.state.templates.get_template(template).render(context)
+    if drawings is not None:
+        return _report(text, page, drawings, canonical_link(request, page), vary)
+    response = HTMLResponse(text, status_code, vary)
     page_form.keep(response)
     return response
+
+
+def _report(text: str, page: Page, drawings: Drawings, link: str, headers: Mapping[str, str]) -> Response:
+    """A page as a file to keep."""
+    name = "".join(c if c.isalnum() else "-" for c in link.partition("?")[0].strip("/").removeprefix("t/"))
+    disposition = {"Content-Disposition": f'attachment; filename="{name}.html"', "Content-Security-Policy": report_policy()}
+    return HTMLResponse(report(text, page, drawings, link).encode("utf-8", "replace"), headers={**headers, **disposition})
 
 
 def tables_of(page: object) -> dict[str, Listing]:

@@ -30,9 +30,10 @@ def absolute_link(request: Request, page: Page) -> str:
 
 
 def data_links(request: Request, page: Page, tables: Iterable[str]) -> list[Crumb]:
-    """What a page shows as data: the whole as JSON, each of its tables as CSV."""
+    """What a page shows in other forms: one file that needs no server, the whole as JSON, each of its tables as CSV."""
     link = canonical_link(request, page)
-    forms = [Crumb("JSON", with_query(link, {"format": "json"}))]
+    forms = [Crumb("Report", with_query(link, {"format": "report"}))] if page.has_report else []
+    forms.append(Crumb("JSON", with_query(link, {"format": "json"})))
     return forms + [Crumb(f"{name.replace('-', ' ')} as CSV", with_query(link, {"format": "csv", "table": name})) for name in tables]
 
 

@@ -120,6 +120,8 @@ MAP: dict[str, tuple[str, ...]] = {
         "app.recording",
     ),
     "app.charts.": ("app.queries.", "app.format", "app.clockface"),
+    "app.report": ("app.assets", "app.charts.", "app.format", "app.page"),
+    "app.reporting": ("app.main", "app.settings"),
     "app.views.": ("app.queries.", "app.charts.", "app.", "collector.store.engine"),
     "app.cli": ("app.", "collector."),
     "app.": ("app.", "collector.store.engine", "collector.store.tables"),

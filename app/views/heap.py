@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -115,6 +116,8 @@ class HeapsPage(Page):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeapScopePage(Page):
     """A heap timeline with its range and what the range answers for."""
+
+    has_report: ClassVar[bool] = True
 
     process: ProcessRow
     range: RangePart = field(metadata={"json": False})

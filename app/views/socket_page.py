@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -24,7 +25,7 @@ from app.queries.operations import operation, operation_rows
 from app.queries.socket_events import KINDS, EventRow, socket_events
 from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, socket_phases
 from app.queries.socket_timeline import operation_numbers, timeline
-from app.render import render
+from app.render import render, wanted_form
 from app.urls import with_query
 from app.views.described import described
 from app.views.lives import choose_socket
@@ -37,6 +38,8 @@ router = APIRouter()
 EVENTS_SHOWN = 100
 OPERATIONS_SHOWN = 50
 ACCEPTED_SHOWN = 50
+IN_REPORT = 10
+"""Times as many rows are in a report: there is nowhere to ask for more."""
 
 OPERATION_COLUMNS = (
     Column("posted_ns", "Posted", "before", keeps=True, term="posted"),
@@ -104,6 +107,8 @@ class EventsPart:
 class SocketPage(Page):
     """One socket."""
 
+    has_report: ClassVar[bool] = True
+
     socket: SocketHead
     claims: tuple[Claim, ...]
     explanation: str
@@ -143,6 +148,7 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
     path = _path(trace, head.link)
     said = claims(known)
     query = request.query_params
+    times = IN_REPORT if wanted_form(request) == "report" else 1
     accepted = tables.socket_accepted(trace.db, head.n, limit=ACCEPTED_SHOWN + 1) if head.listener else []
     page = SocketPage(
         title=name_of(head),
@@ -162,9 +168,9 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         peers=plain_listing("peers", path, PEER_COLUMNS, tables.socket_peers(trace.db, head.n) if head.is_datagram else []),
         accepted=plain_listing("accepted", path, ACCEPTED_COLUMNS, accepted[:ACCEPTED_SHOWN]),
         accepted_href=_accepted_href(trace, head) if len(accepted) > ACCEPTED_SHOWN else "",
-        operations=_operations(trace, head, path, shown),
+        operations=_operations(trace, head, path, shown, limit=OPERATIONS_SHOWN * times),
         operations_href=trace.urls("operations", {"endpoint": head.link, "from": str(shown[0]), "to": str(shown[1])}, trace_key=trace.key),
-        events=_events(request, trace, head, path, shown),
+        events=_events(request, trace, head, path, shown, limit=EVENTS_SHOWN * times),
         selected=query.get("selected"),
         peer_chart=_peer_chart(trace, head, shown),
         peer_chart_href=trace.urls("socket_timeline", {"end": "other"}, trace_key=trace.key, socket=head.link),
@@ -271,14 +277,14 @@ def _accepted_href(trace: OpenTrace, head: SocketHead) -> str:
     return trace.urls("sockets", query | ({"port": port} if port.isdecimal() else {}), trace_key=trace.key)
 
 
-def _operations(trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int]) -> Listing:
-    numbers = operation_numbers(trace.db, head.n, *shown, limit=OPERATIONS_SHOWN)
-    rows = operation_rows(trace.db, operation.c.n.in_(numbers), limit=OPERATIONS_SHOWN)
+def _operations(trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int], *, limit: int) -> Listing:
+    numbers = operation_numbers(trace.db, head.n, *shown, limit=limit)
+    rows = operation_rows(trace.db, operation.c.n.in_(numbers), limit=limit)
     columns = [c for c in OPERATION_COLUMNS if c.key != "peer" or head.is_datagram or head.listener]
     return plain_listing("operations", path, columns, rows)
 
 
-def _events(request: Request, trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int]) -> EventsPart:
+def _events(request: Request, trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int], *, limit: int) -> EventsPart:
     query = request.query_params
     kinds = tuple(kind for kind in query.getlist("kind") if kind)
     if unknown := [kind for kind in kinds if kind not in KINDS]:
@@ -297,7 +303,7 @@ def _events(request: Request, trace: OpenTrace, head: SocketHead, path: str, sho
         kinds=kinds,
         text=text,
         after=after,
-        limit=EVENTS_SHOWN,
+        limit=limit,
     )
     kept = {key: value for key, value in query.items() if key != "after"}
     return EventsPart(

@@ -2,14 +2,16 @@
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from collector.errors import StoreError
 from collector.limits import WhichSocket, Who, parse_moment, parse_which_socket, parse_who
 
 if TYPE_CHECKING:
     from collector.store.engine import TraceFolder
 
-__all__ = ["Verbs", "add_database", "add_range", "folder_of", "new_verb", "socket_of"]
+__all__ = ["Verbs", "add_database", "add_range", "add_times", "folder_of", "new_verb", "output_path", "refusal", "socket_of"]
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -40,6 +42,11 @@ def add_range(parts: "argparse._ArgumentGroup") -> None:
     parts.add_argument(
         "--process", action="append", default=[], type=_who, metavar="WHO", help="a process: PID, PID@NS or app.exe; may be repeated"
     )
+    add_times(parts)
+
+
+def add_times(parts: "argparse._ActionsContainer") -> None:
+    """The options that name a range of time."""
     parts.add_argument(
         "--from",
         dest="from_ns",
@@ -61,6 +68,21 @@ def folder_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceFo
     folder = TraceFolder(args.database)
     folder.check(must_exist=must_exist and bool(args.database is not None or os.environ.get(ENVIRONMENT_VARIABLE)))
     return folder
+
+
+def output_path(output: str | None, name: str) -> Path:
+    """Where a verb writes to: what is named, or a file of this name in the folder that is."""
+    target = Path(output or name)
+    return target / name if target.is_dir() else target
+
+
+def refusal(target: Path, *, force: bool) -> str | None:
+    """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot."""
+    if not target.exists():
+        return None
+    if not target.is_file():
+        raise StoreError(f"{target}: this is no ordinary file. Name a file with -o.")
+    return None if force else f"{target}: this file is there already. Name another with -o, or replace it with --force."
 
 
 def socket_of(text: str) -> WhichSocket:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from collector.errors import StoreError
 from collector.limits import Limits
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, socket_of
+from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, output_path, refusal, socket_of
 
 if TYPE_CHECKING:
     from collector.store.copying import Change
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then export it.")
     key = f"{entry.key}{limits.suffix}{MASKED_KEY if args.mask else ''}"
     is_folder = form != _SQLITE and len(views) > 1
-    target = _target(args.output, _default_name(key, form, views))
+    target = output_path(args.output, _default_name(key, form, views))
     if refused := _refusal(target, folder, entry.key, is_folder=is_folder, force=args.force):
         say(f"sockscope export: {refused}", file=sys.stderr)
         return 1
@@ -130,23 +130,13 @@ def _default_name(key: str, form: str, views: list[str]) -> str:
     return f"{key}-{views[0]}.{form}" if len(views) == 1 else f"{key}-{form}"
 
 
-def _target(output: str | None, name: str) -> Path:
-    """What is named, or a file of this name in the folder that is."""
-    target = Path(output or name)
-    return target / name if target.is_dir() else target
-
-
 def _refusal(target: Path, folder: "TraceFolder", key: str, *, is_folder: bool, force: bool) -> str | None:
     """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot."""
-    if not target.exists():
-        return None
-    if is_folder:
+    if is_folder and target.exists():
         return f"{target}: this is there already. Name another folder with -o, or remove it: what is in a folder is never replaced."
-    if not target.is_file():
-        raise StoreError(f"{target}: this is no ordinary file. Name a file with -o.")
-    if target.samefile(folder.trace_path(key)):
+    if target.is_file() and target.samefile(folder.trace_path(key)):
         raise StoreError(f"{target}: this is the trace's own file in the database. Name another with -o.")
-    return None if force else f"{target}: this file is there already. Name another with -o, or replace it with --force."
+    return refusal(target, force=force)
 
 
 def _changes(limits: Limits, mask: bool, should_cancel: Callable[[], bool]) -> list["Change"]:
