@@ -16,6 +16,7 @@ PAGES = {
     "formats": "Files that can be collected, and what each of them lost",
     "windows-checklist": "Recording: what was proven, and what only Windows can show",
     "cli": "The command line",
+    "api": "Traces in Python, as NumPy arrays",
     "events": "The events that are decoded",
     "schema": "The tables and views of a trace's file",
     "performance": "What collecting costs, and how fast pages answer",

@@ -1,5 +1,6 @@
 """The views of a trace file, read row by row into another form."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from collector.store.engine import TraceFolder, check_version
 from collector.store.tables import TRACE_VERSION
 from collector.store.views import CATALOG_VIEWS, TRACE_VIEWS
 
-__all__ = ["VIEWS", "columns_of", "export_views", "opened"]
+__all__ = ["VIEWS", "columns_of", "export_views", "hex_columns", "opened"]
 
 VIEWS = (*TRACE_VIEWS, *CATALOG_VIEWS)
 """All that can leave as a table."""
 
 _ROWS_AT_ONCE = 20_000
+_HEX_COLUMN = re.compile(r"""printf\('0x%x', (?:(?!END).)*\) END\s+AS "?(\w+)""")  # as dialects.hex_text writes it
 _COMPUTED_NUMBERS = frozenset(("t_ns", "bytes", "count", "header_pid"))  # SQLite tells no type of an expression
 
 
@@ -59,6 +61,11 @@ def columns_of(connection: Connection, view: str) -> list[Named]:
     """The columns of a view with what they hold, by the types of the columns behind them."""
     found = connection.exec_driver_sql(f"PRAGMA table_info({view})")
     return [Named(name, _kind(name, declared)) for _, name, declared, *_ in found]
+
+
+def hex_columns(view: str) -> frozenset[str]:
+    """The columns of a view of a trace that are `0x…` text of one number: addresses, handles, statuses."""
+    return frozenset(_HEX_COLUMN.findall(TRACE_VIEWS[view]))
 
 
 def _write(connection: Connection, view: str, form: str, target: Path, should_cancel: Callable[[], bool], *, key: str | None) -> int:
