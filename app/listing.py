@@ -7,6 +7,7 @@ from typing import Any
 
 from app.filters import Conditions, Filter
 from app.format import plural
+from app.keyset import Name
 from app.paging import COUNT_CEILING, Order, Position, Sort
 from app.urls import with_query
 
@@ -112,8 +113,8 @@ def listing(
     sorts: Sequence[Sort],
     where: Conditions,
     order: Order,
-    next_position: Position | None,
-    after: Position | None,
+    next_position: Position | Name | None,
+    after: Position | Name | None,
     total: int | None,
     kept: Mapping[str, str] | None = None,
     marks: Marks | None = None,

@@ -48,6 +48,7 @@ __all__ = [
     "Position",
     "Sort",
     "ask",
+    "asked_limit",
     "count_up_to",
     "fetch",
     "number_at",
@@ -153,6 +154,13 @@ def parse_order(sorts: tuple[Sort, ...], text: str | None) -> Order:
 
 def ask(query: Mapping[str, str], filters: tuple[Filter, ...], sorts: tuple[Sort, ...], *, form: str = "html") -> Asked:
     """What a query string asks of a list; a file of CSV holds more rows than a page. Raises BadFilter, BadPosition."""
+    limit = asked_limit(query, form)
+    after = Position.parse(query["after"]) if query.get("after") else None
+    return Asked(parse_conditions(filters, query), parse_order(sorts, query.get("sort")), after, limit)
+
+
+def asked_limit(query: Mapping[str, str], form: str) -> int:
+    """How many rows a page is to have. Raises BadPosition."""
     most = {"csv": MAX_FILE, "json": MAX_PAGE}.get(form, MAX_SHOWN)
     limit = MAX_FILE if form == "csv" else PAGE_SIZE
     as_data = f", as JSON up to {MAX_PAGE}, as CSV up to {MAX_FILE}" if form == "html" else ""
@@ -160,8 +168,7 @@ def ask(query: Mapping[str, str], filters: tuple[Filter, ...], sorts: tuple[Sort
         if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
             raise BadPosition(f"limit={text}: a page has 1 to {most} rows{as_data}.")
         limit = int(text)
-    after = Position.parse(query["after"]) if query.get("after") else None
-    return Asked(parse_conditions(filters, query), parse_order(sorts, query.get("sort")), after, limit)
+    return limit
 
 
 def fetch(

@@ -52,7 +52,7 @@ def test_all_pages_are_there_while_it_grows(folder: TraceFolder, recording: Reco
         trace = client.get(f"{path}/operations?format=json").json()
         assert trace["trace"]["state"] == "live"
         lengths.append(client.get(f"{path}/operations", params={"format": "json", "kind": "send"}).json()["listing"]["total"])
-        listed = client.get("/?format=json").json()["traces"]
+        listed = client.get("/?format=json").json()["listing"]["rows"]
         assert [(one["key"], one["state"]) for one in listed] == [(report.key, "live")]
         assert client.get(f"{path}/trust").text.count("The session was still recording") == 1
 
@@ -111,7 +111,7 @@ def test_a_follower_that_is_gone_is_not_believed(folder: TraceFolder, recording:
         follow(recording.path, folder, never, pace=QUICK, wait=time.wait, now=time.now, on_stored=killed)
     client = served(folder)
     assert [one.state for one in Catalog(folder).entries()] == ["live"], "nobody has settled it yet"
-    assert client.get("/?format=json").json()["traces"][0]["state"] == "interrupted"
+    assert client.get("/?format=json").json()["listing"]["rows"][0]["state"] == "interrupted"
     assert client.get(f"/t/{keys[0]}?format=json").json()["trace"]["state"] == "interrupted"
     assert "Not the whole trace." in client.get(f"/t/{keys[0]}").text
 

@@ -103,7 +103,7 @@ def test_no_number_of_a_page_is_too_long_for_a_script(client: TestClient) -> Non
 
 
 def test_the_list_of_traces_says_what_was_found(client: TestClient) -> None:
-    (trace,) = page(client, "/")["traces"]
+    (trace,) = page(client, "/")["listing"]["rows"]
     assert (trace["key"], trace["name"], trace["state"]) == (KEY, "small.etl", "complete")
     assert (trace["problems"], trace["losses"], trace["findings"], trace["high_findings"]) == (2, 1, 2, 1)
 
@@ -330,7 +330,7 @@ def test_a_trace_that_is_being_collected_shows_its_progress(tmp_path: Path) -> N
         assert "being collected" in answer.text
         assert 'http-equiv="refresh"' in answer.text
         assert client.get("/t/aaaabbbbcccc/sockets").status_code == 503
-        assert page(client, "/")["traces"][0]["state"] == "collecting"
+        assert page(client, "/")["listing"]["rows"][0]["state"] == "collecting"
 
 
 def test_without_traces_the_start_page_says_how_to_begin(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ MAP: dict[str, tuple[str, ...]] = {
         "app.links",
         "app.page",
         "app.paging",
+        "app.keyset",
         "app.format",
         "app.recording",
     ),

@@ -81,6 +81,7 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
     pair = "/".join(overlap[name] for name in ("first_socket", "first", "second_socket", "second"))
     return {
         "traces": "/",
+        "traces by program": "/?group=program",
         "overview": trace,
         "trust": f"{trace}/trust",
         "processes": f"{trace}/processes",

@@ -199,7 +199,7 @@ def test_lone_surrogates_in_a_trace_become_marks_of_what_is_missing(tmp_path: Pa
     path = Trace().cpu(0, system.process_rundown(image="a.exe", command_line="x\ud800y"), *afd.opened(at_us=100)).write(tmp_path / "s.etl")
     assert main(["collect", str(path), "--database", str(tmp_path / "database")]) in (0, 3)
     with TestClient(create_app(Settings(database=tmp_path / "database")), base_url="http://127.0.0.1") as client:
-        key = client.get("/?format=json").json()["traces"][0]["key"]
+        key = client.get("/?format=json").json()["listing"]["rows"][0]["key"]
         rows = client.get(f"/t/{key}/processes?format=json").json()["listing"]["rows"]
     assert [row["command_line"] for row in rows if row["command_line"]] == ["x\ufffdy"]
 

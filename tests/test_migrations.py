@@ -11,6 +11,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData, create_engine
 
+from app.cli import main
 from collector.errors import StoreError, StoreTooNew
 from collector.store import dialects
 from collector.store.catalog import Catalog
@@ -20,6 +21,7 @@ from collector.store.tables import CATALOG, CATALOG_VERSION, TRACE, TRACE_VERSIO
 from tests.build import Trace
 from tests.build.database import BUILT_KEY, built_database
 from tests.build.imported import ImportTrace
+from tests.build.small_trace import KEY, SMALL
 from tests.test_app_heap_random import anything
 
 BRANCHES = [("catalog", CATALOG, CATALOG_VERSION), ("traces", TRACE, TRACE_VERSION)]
@@ -88,6 +90,15 @@ _BEFORE_T0002 = """
     CREATE INDEX ix_allocation_address ON allocation (trace_id, process_n, address, first_ns);
     UPDATE alembic_version SET version_num = 't0001';
 """
+_BEFORE_C0003 = """
+    DROP TABLE catalog_program; DROP TABLE catalog_status; DROP TABLE catalog_abort;
+    DROP INDEX ix_catalog_finding_kind; DROP INDEX ix_trace_entry_collected_utc; DROP INDEX ix_trace_entry_start_utc;
+    ALTER TABLE trace_entry DROP COLUMN machine; ALTER TABLE trace_entry DROP COLUMN problems; ALTER TABLE trace_entry DROP COLUMN losses;
+    ALTER TABLE trace_entry DROP COLUMN findings; ALTER TABLE trace_entry DROP COLUMN high_findings;
+    ALTER TABLE trace_entry DROP COLUMN names_left_out; ALTER TABLE trace_entry DROP COLUMN statuses_left_out;
+    ALTER TABLE trace_entry DROP COLUMN reasons_left_out;
+    UPDATE alembic_version SET version_num = 'c0002';
+"""
 _SUMS = (
     "SELECT * FROM heap_class ORDER BY heap_n, what, place",
     "SELECT heap_n, stack_n, blocks, bytes, held, held_bytes, freed, first_ns, last_ns, is_suspect FROM heap_stack ORDER BY 1, 2",
@@ -111,8 +122,9 @@ def test_a_first_version_that_had_the_later_columns_already_is_taken(import_trac
     """As databases are that were made before these columns had a version of their own."""
     made = import_trace(Trace().cpu(0, *anything(Random(1))))
     wanted = [made.rows(query) for query in _SUMS]
-    for path, first in ((made.path, "t0001"), (made.folder.catalog_path, "c0001")):
+    for path, first, since in ((made.path, "t0001", ""), (made.folder.catalog_path, "c0001", _BEFORE_C0003)):
         with closing(sqlite3.connect(path)) as db:
+            db.executescript(since)
             db.execute("UPDATE alembic_version SET version_num = ?", [first])
             db.commit()
 
@@ -161,3 +173,24 @@ def test_an_older_database_is_brought_up_to_date_with_its_rows(tmp_path: Path, m
         assert connection.exec_driver_sql("SELECT mood FROM note").all() == []
         assert connection.exec_driver_sql("SELECT * FROM v_notes").all() == []
     assert not folder.part_path(BUILT_KEY).exists()
+
+
+def test_a_catalog_learns_what_the_traces_contain_that_were_collected_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = built_database(tmp_path, SMALL, key=KEY)
+    tables = ("trace_entry", "catalog_program", "catalog_status", "catalog_abort")
+    with closing(sqlite3.connect(folder.catalog_path)) as db:
+        wanted = {table: db.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables}
+        db.executescript(_BEFORE_C0003)
+    assert all(wanted.values())
+
+    catalog = Catalog(TraceFolder(tmp_path))
+    (entry,) = catalog.entries()
+    counted = (entry.problems, entry.losses, entry.findings, entry.high_findings)
+    assert counted == (len(SMALL["problem"]), 1, len(SMALL["finding"]), sum(one["severity"] == "high" for one in SMALL["finding"]))
+    assert entry.names_left_out is None, "nobody has looked yet"
+
+    for said in (" What 1 of them contains was entered.", ""):
+        assert main(["migrate", "--database", str(tmp_path)]) == 0
+        assert capsys.readouterr().out == f"0 of 1 trace brought up to date; the catalog is current.{said}\n"
+    with closing(sqlite3.connect(folder.catalog_path)) as db:
+        assert {table: db.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables} == wanted

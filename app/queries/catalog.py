@@ -7,11 +7,10 @@ from sqlalchemy import Connection, func, select
 from app.page import ProblemLine
 from collector.store.tables import CATALOG
 
-__all__ = ["EntryRow", "became", "collected_from", "entries", "entry", "problems"]
+__all__ = ["ENTRIES", "EntryRow", "became", "collected_from", "entries", "entry", "problems"]
 
 _entry = CATALOG.tables["trace_entry"]
 _problem = CATALOG.tables["catalog_problem"]
-_finding = CATALOG.tables["catalog_finding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +39,33 @@ class EntryRow:
     losses: int
     findings: int
     high_findings: int
+    machine: str | None
 
 
-def _number_of(table: str, *, severities: tuple[str, ...] = ()) -> object:
-    counted = {"problem": _problem, "finding": _finding}[table]
-    statement = select(func.count()).select_from(counted).where(counted.c.key == _entry.c.key)
-    if severities:
-        statement = statement.where(counted.c.severity.in_(severities))
-    return statement.scalar_subquery()
+_COUNTED = ("problems", "losses", "findings", "high_findings")
 
-
-_ENTRIES = select(
-    *(_entry.c[name] for name in EntryRow.__dataclass_fields__ if name in _entry.c),
-    _number_of("problem").label("problems"),  # type: ignore[attr-defined] # a scalar subquery
-    _number_of("problem", severities=("data_loss", "damage")).label("losses"),  # type: ignore[attr-defined]
-    _number_of("finding").label("findings"),  # type: ignore[attr-defined]
-    _number_of("finding", severities=("high",)).label("high_findings"),  # type: ignore[attr-defined]
+ENTRIES = select(
+    *(_entry.c[name] for name in EntryRow.__dataclass_fields__ if name not in _COUNTED),
+    *(func.coalesce(_entry.c[name], 0).label(name) for name in _COUNTED),
 )
+"""The columns of `EntryRow`."""
 
 
 def entries(db: Connection) -> list[EntryRow]:
     """All traces, the one collected last first."""
-    found = db.execute(_ENTRIES.order_by(_entry.c.collected_utc.desc(), _entry.c.key))
+    found = db.execute(ENTRIES.order_by(_entry.c.collected_utc.desc(), _entry.c.key))
     return [EntryRow(**row._mapping) for row in found]
 
 
 def entry(db: Connection, key: str) -> EntryRow | None:
     """One trace of the list."""
-    found = db.execute(_ENTRIES.where(_entry.c.key == key)).first()
+    found = db.execute(ENTRIES.where(_entry.c.key == key)).first()
     return EntryRow(**found._mapping) if found else None
 
 
 def became(db: Connection, live_key: str) -> list[EntryRow]:
     """The traces that a trace shown under this key while its session recorded has become."""
-    return [EntryRow(**row._mapping) for row in db.execute(_ENTRIES.where(_entry.c.live_key == live_key).order_by(_entry.c.key))]
+    return [EntryRow(**row._mapping) for row in db.execute(ENTRIES.where(_entry.c.live_key == live_key).order_by(_entry.c.key))]
 
 
 def collected_from(db: Connection, path: str) -> list[str]:

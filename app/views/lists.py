@@ -11,6 +11,7 @@ from app.clockface import CLOCK, FACES
 from app.deps import OpenTrace
 from app.filters import Filter
 from app.format import plural
+from app.keyset import AskedByName
 from app.listing import Column, Listing, listing
 from app.notes import noted_rows
 from app.page import Crumb, Page
@@ -22,7 +23,7 @@ from app.render import wanted_form
 from app.urls import with_query
 from app.views.described import PARAMETERS, example_of
 
-__all__ = ["Empty", "ListPage", "asked_of", "kept_parts", "list_page", "order_words", "parameters", "why_empty"]
+__all__ = ["Empty", "ListPage", "asked_of", "kept_parts", "list_page", "list_sentence", "order_words", "parameters", "why_empty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def list_page(
         marks=noted_rows(request, trace, rows),
     )
     narrowed = asked.where.in_words()
-    sentence = _sentence(total, len(rows), noun, narrowed, order_words(columns, asked))
+    sentence = list_sentence(total, len(rows), noun, narrowed, order_words(columns, asked))
     if is_counted and total is None and rows:
         sentence += " Counting them takes too long: narrow the time range or filter to have their number."
     empty = None
@@ -159,7 +160,7 @@ def _all_href(request: Request, trace: OpenTrace, asked: Asked) -> str | None:
     return with_query(trace.urls.here(request), dict.fromkeys(defaults, "")) if defaults else None
 
 
-def _sentence(total: int | None, shown: int, noun: tuple[str, str], narrowed: str, order: str) -> str:
+def list_sentence(total: int | None, shown: int, noun: tuple[str, str], narrowed: str, order: str) -> str:
     """`12 sockets of process a.exe, the earliest first.`"""
     if total is None:
         size = f"The {noun[1]}" if shown else f"No {noun[1]}"
@@ -170,7 +171,7 @@ def _sentence(total: int | None, shown: int, noun: tuple[str, str], narrowed: st
     return f"{size}{' ' + narrowed if narrowed else ''}{', ' + order if shown > 1 else ''}."
 
 
-def order_words(columns: Sequence[Column], asked: Asked) -> str:
+def order_words(columns: Sequence[Column], asked: Asked | AskedByName) -> str:
     """The order of a list: `by size, falling`."""
     sort = asked.order.sort
     title = next(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -88,15 +88,15 @@ def status_of(error: UploadError) -> int:
     return _STATUS.get(type(error), 400)
 
 
-def upload_part(request: Request, known: Collection[str]) -> UploadPart | None:
-    """What the start page shows of uploads beside the traces whose keys are `known`.
+def upload_part(request: Request, is_known: Callable[[str], bool]) -> UploadPart | None:
+    """What the start page shows of uploads beside the traces of the database; `is_known` says whether a key is that of one.
 
     None where they are switched off, and for those who may only look.
     """
     uploads = uploads_of(request) if request.scope.get(MAY_WRITE, True) else None
     if uploads is None:
         return None
-    failed = {job.key: FailedUpload(job.name, job.key, job.size_bytes, job.message) for job in uploads.failed() if job.key not in known}
+    failed = {job.key: FailedUpload(job.name, job.key, job.size_bytes, job.message) for job in uploads.failed() if not is_known(job.key)}
     return UploadPart(uploads.limit_bytes, uploads.is_busy, tuple(failed.values()))
 
 

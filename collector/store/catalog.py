@@ -17,6 +17,7 @@ from sqlalchemy.schema import CreateTable
 
 from collector.errors import StoreError, StoreReadOnly
 from collector.store import dialects, locks
+from collector.store.contents import Contents, read_contents, store_contents
 from collector.store.copies import FindingCopy, ProblemCopy, read_back
 from collector.store.copying import notes_in
 from collector.store.engine import TraceFolder, check_version, stored_version
@@ -60,6 +61,14 @@ class Entry:
     collected_utc: str
     finished_utc: str | None
     collector_version: str | None
+    machine: str | None
+    problems: int | None
+    losses: int | None
+    findings: int | None
+    high_findings: int | None
+    names_left_out: int | None
+    statuses_left_out: int | None
+    reasons_left_out: int | None
 
 
 class Catalog:
@@ -140,10 +149,11 @@ class Catalog:
         *,
         state: str = "complete",
     ) -> None:
-        """The trace's file is in place: replace what the entry says, with copies of its problems and findings.
+        """The trace's file is in place: replace what the entry says, with copies of its problems and findings, and what it contains.
 
         `state` is `live` while more is to come, `interrupted` where more will not.
         """
+        contents = self._contents(key)
         with self.engine.begin() as connection:
             done: dict[str, object] = {"state": state, "message": FOLLOWED_IN_PART if state == "interrupted" else None}
             done |= {"collector_pid": os.getpid() if state == "live" else None, "finished_utc": None if state == "live" else now_utc()}
@@ -156,6 +166,32 @@ class Catalog:
                     for n, f in enumerate(findings, start=1)
                 ]
                 connection.execute(insert(catalog_finding), rows)
+            high = sum(f.severity == "high" for f in findings)
+            counted = {"findings": len(findings), "high_findings": high}
+            connection.execute(update(trace_entry).where(trace_entry.c.key == key).values(counted))
+            store_contents(connection, key, contents)
+
+    def fill(self) -> int:
+        """Enter what those traces contain of which the catalog does not know it yet; returns how many there were."""
+        e = trace_entry.c
+        with self.engine.connect() as connection:
+            unknown = list(connection.execute(select(e.key).where(e.names_left_out.is_(None)).order_by(e.key)).scalars())
+        filled = 0
+        for key in unknown:
+            contents = self._contents(key)
+            if contents is not None:
+                with self.engine.begin() as connection:
+                    store_contents(connection, key, contents)
+                filled += 1
+        return filled
+
+    def _contents(self, key: str) -> Contents | None:
+        """What a trace contains; None where its file cannot be asked."""
+        try:
+            with self.folder.trace(key).connect() as connection:
+                return read_contents(connection)
+        except StoreError:
+            return None
 
     def known_so_far(self, key: str, problems: Sequence[ProblemCopy]) -> None:
         """Copy the problems of a trace that is still being collected; not while an older file of it is there."""
@@ -298,6 +334,9 @@ def _copy_problems(connection: Connection, key: str, problems: Sequence[ProblemC
     rows = [{"key": key, "n": n} | {name: getattr(p, name) for name in columns} for n, p in enumerate(problems, start=1)]
     if rows:
         connection.execute(insert(catalog_problem), rows)
+    losses = sum(p.severity in ("data_loss", "damage") for p in problems)
+    counted = {"problems": len(problems), "losses": losses}
+    connection.execute(update(trace_entry).where(trace_entry.c.key == key).values(counted))
 
 
 def _give_up(connection: Connection, key: str, message: str, *, has_trace: bool) -> None:

@@ -34,7 +34,7 @@ __all__ = [
     "TRACE_VERSION",
 ]
 
-CATALOG_VERSION = "c0002"
+CATALOG_VERSION = "c0003"
 TRACE_VERSION = "t0003"
 
 NAMING = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(referred_table_name)s", "pk": "pk_%(table_name)s"}
@@ -120,6 +120,16 @@ trace_entry = Table(
     _text("finished_utc"),
     _text("collector_version"),
     _text("live_key", "key under which it is shown while its session records"),
+    _text("machine", "name of the machine that was traced"),
+    _number("problems", "rows of catalog_problem"),
+    _number("losses", "problems that are lost or damaged data"),
+    _number("findings", "rows of catalog_finding"),
+    _number("high_findings", "findings of high severity"),
+    _number("names_left_out", "program names beyond those of catalog_program; NULL: nobody has looked"),
+    _number("statuses_left_out", "statuses beyond those of catalog_status; NULL: nobody has looked"),
+    _number("reasons_left_out", "reasons beyond those of catalog_abort; NULL: nobody has looked"),
+    Index("ix_trace_entry_collected_utc", "collected_utc", "key"),  # the list of traces
+    Index("ix_trace_entry_start_utc", "start_utc", "key"),  # traces of a day
     comment="Traces of this folder.",
 )
 
@@ -154,7 +164,53 @@ catalog_finding = Table(
     _text("link"),
     PrimaryKeyConstraint("key", "n", name="pk_catalog_finding"),
     ForeignKeyConstraint(["key"], ["trace_entry.key"], name="fk_catalog_finding_trace_entry", ondelete="CASCADE"),
+    Index("ix_catalog_finding_kind", "kind", "key"),  # traces with findings of a kind
     comment="Copies of the findings of each trace, for the list of traces.",
+)
+
+
+def _contents_table(name: str, key: str, *columns: Column[int] | Column[str] | Index, comment: str) -> Table:
+    """A table of what traces contain, by trace and by the value of the column `key`, which is the next one."""
+    return Table(
+        name,
+        CATALOG,
+        _text("key", required=True),
+        *columns,
+        PrimaryKeyConstraint("key", key, name=f"pk_{name}"),
+        ForeignKeyConstraint(["key"], ["trace_entry.key"], name=f"fk_{name}_trace_entry", ondelete="CASCADE"),
+        comment=comment,
+    )
+
+
+catalog_program = _contents_table(
+    "catalog_program",
+    "name",
+    _text("name", "image of the process", required=True),
+    _number("processes", "of this name", required=True),
+    _number("sockets", required=True),
+    _number("allocated", "heap bytes over the trace; NULL: its heap was not traced"),
+    Index("ix_catalog_program_name", "name"),  # traces of a program
+    comment="Names of the processes of each trace, up to a limit.",
+)
+
+catalog_status = _contents_table(
+    "catalog_status",
+    "status",
+    _number("status", "NTSTATUS", required=True),
+    _number("operations", "that failed with it", required=True),
+    _number("binds", "that failed with it", required=True),
+    Index("ix_catalog_status_status", "status"),  # traces with an error
+    comment="Statuses with which something failed in each trace, would-block answers left out, up to a limit.",
+)
+
+catalog_abort = _contents_table(
+    "catalog_abort",
+    "reason",
+    _number("reason", required=True),
+    _text("reason_name"),
+    _number("aborts", required=True),
+    Index("ix_catalog_abort_reason", "reason"),  # traces with an abort
+    comment="Reasons of the aborts of each trace, up to a limit.",
 )
 
 note = Table(

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     from collector.store.migrate import upgrade_trace
 
     folder = folder_of(args, must_exist=True)
-    Catalog.existing(folder)
+    catalog = Catalog.existing(folder)
     changed = failed = 0
     for key in folder.trace_keys():
         try:
@@ -37,5 +37,7 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
             say(f"sockscope migrate: {error}", file=sys.stderr)
             failed += 1
     total = len(folder.trace_keys())
-    say(f"{changed} of {total} {'trace' if total == 1 else 'traces'} brought up to date; the catalog is current.")
+    filled = catalog.fill()
+    entered = f" What {filled} of them {'contains' if filled == 1 else 'contain'} was entered." if filled else ""
+    say(f"{changed} of {total} {'trace' if total == 1 else 'traces'} brought up to date; the catalog is current.{entered}")
     return 1 if failed else 0

@@ -37,7 +37,7 @@ def test_two_files_with_losses_and_gaps_are_two_traces_that_say_where(tmp_path: 
     assert len(keys_of(database)) == 2
     with served(TraceFolder(database)) as client:
         found = {}
-        for trace in client.get("/?format=json").json()["traces"]:
+        for trace in client.get("/?format=json").json()["listing"]["rows"]:
             problems = client.get(f"/t/{trace['key']}/trust?format=json").json()["problems"]
             found[trace["name"]] = {one["kind"]: (one["count"], one["first_ns"], one["last_ns"]) for one in problems}
     assert found["first.etl"]["lost_events"] == (7, 2_500_000, 2_500_000)
