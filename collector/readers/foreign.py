@@ -39,7 +39,10 @@ def looks_like(start: bytes) -> str | None:
     if not any(start):
         return "filled with zero bytes. The copy may be incomplete; copy it again."
     if _is_text(start):
-        return "text. Name the .etl file that the session wrote; of reports made from it XML and CSV of tracerpt can be read."
+        return (
+            "text. Name the .etl file that the session wrote; of reports made from it XML and CSV of tracerpt and the text of "
+            "netsh trace convert can be read."
+        )
     return None
 
 

@@ -10,12 +10,13 @@ from collector.source import Source
 from collector.texts.event_log import EVENT_LOG
 from collector.texts.event_xml import EVENT_XML
 from collector.texts.form import TextForm, TextInput, encoding_of
+from collector.texts.netsh_text import NETSH_TEXT
 from collector.texts.tracerpt_csv import TRACERPT_CSV
 from collector.texts.transcript import Transcript
 
 __all__ = ["FORMS", "form_of", "trace_of_text"]
 
-FORMS: tuple[TextForm, ...] = (EVENT_XML, TRACERPT_CSV, EVENT_LOG)
+FORMS: tuple[TextForm, ...] = (EVENT_XML, TRACERPT_CSV, NETSH_TEXT, EVENT_LOG)
 
 
 def form_of(start: bytes) -> TextForm | None:

@@ -88,6 +88,8 @@ def values_of(schema: EventSchema, found: Mapping[str, str], listed: list[str], 
     """
     texts = {field.name: found[name] for field in schema.fields if (name := plain_name(field.name)) in found}
     lacking = [f.name for f in schema.fields if f.required and f.name not in texts and f.type is not FieldType.SID]
+    if lacking and texts:  # how long a value is follows from it
+        lacking = [name for name in lacking if not any(f.length_field == name and f.name in texts for f in schema.fields)]
     if lacking:
         for fields in (schema.fields, [field for field in schema.fields if field.type is not FieldType.SID]):
             if sum(field.required for field in fields) <= len(listed) <= len(fields):

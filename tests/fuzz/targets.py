@@ -183,6 +183,7 @@ TARGETS = {
         Target("event_xml", text_form, seeds.event_texts, is_file=False),
         Target("event_log", text_form, seeds.event_logs, is_file=False),
         Target("tracerpt_csv", text_form, seeds.csv_texts, is_file=False),
+        Target("netsh_text", text_form, seeds.message_texts, is_file=False),
         Target("addresses", addresses, lambda: _ADDRESSES, is_file=False),
     )
 }
