@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import importlib.util
 import os
 import secrets
 import socket
@@ -107,6 +108,9 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="path under which a proxy shows the server, such as /sockscope",
     )
+    parser.add_argument("--metrics", action="store_true", help='numbers for Prometheus at /metrics; needs pip install "sockscope[metrics]"')
+    parser.add_argument("--log-requests", action="store_true", help="write a line for each request to stderr")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="how lines of the log look (default: text)")
     parser.add_argument(
         "--forwarded-allow-ips",
         type=_addresses,
@@ -251,6 +255,9 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
     if args.workers > 1 and args.uploads:
         say(f"sockscope {args.verb}: --uploads needs --workers 1: one process alone knows what is being collected.", file=sys.stderr)
         return 2
+    if args.metrics and importlib.util.find_spec("prometheus_client") is None:
+        say(f'sockscope {args.verb}: --metrics needs a package: pip install "sockscope[metrics]"', file=sys.stderr)
+        return 2
     asked = args.view_token if args.view_token is not None else os.environ.get(VIEW_VARIABLE)
     needs_token = asked is not None or not is_loopback(args.host)
     token = args.token or os.environ.get(TOKEN_VARIABLE) or (secrets.token_urlsafe(24) if needs_token else None)
@@ -265,6 +272,9 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
         root_path=args.root_path,
         uploads=args.uploads if args.workers == 1 else False,
         upload_bytes=int(args.upload_limit * 2**30),
+        has_metrics=args.metrics,
+        logs_requests=args.log_requests,
+        log_format=args.log_format,
     )
     try:
         app = create_app(settings)
@@ -290,7 +300,7 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
         webbrowser.open(address)
     if args.workers > 1:
         return serve_by_several(settings, listener, args.workers, should_cancel)
-    serve_alone(app, listener, should_cancel)
+    serve_alone(app, settings, listener, should_cancel)
     return 0
 
 

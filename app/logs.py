@@ -1,15 +1,17 @@
-"""Lines of the server's log: one for each record, whatever a request or a trace put into it.
+"""Lines of the server's log: one for each record, whatever a request or a trace put into it, as text or as JSON.
 
 Paths, file names and messages of errors come from outside. A line break in one would forge a line, an escape sequence would steer the
 terminal of whoever reads it; both are written as escapes. Lines of a traceback are indented, so that none looks like a record.
 """
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 
 from collector.plain import plain_line, visible_text
 
-__all__ = ["PlainFormatter", "write_logs"]
+__all__ = ["LOG_FORMATS", "JsonFormatter", "PlainFormatter", "write_logs"]
 
 _INDENT = "    | "
 
@@ -26,8 +28,31 @@ class PlainFormatter(logging.Formatter):
         return "\n".join((head, *(_INDENT + plain_line(visible_text(line).expandtabs()) for line in more.splitlines())))
 
 
-def write_logs(level: int = logging.WARNING) -> None:
-    """Write all records of this process to stderr, the server's own among them."""
+class JsonFormatter(logging.Formatter):
+    """A JSON object a line, in ASCII: `time`, `level`, `logger`, `message`, the record's own fields, `exception`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields = getattr(record, "fields", None)
+        if isinstance(fields, dict):
+            entry |= fields
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+_FORMATTERS: dict[str, type[logging.Formatter]] = {"text": PlainFormatter, "json": JsonFormatter}
+LOG_FORMATS = tuple(_FORMATTERS)
+
+
+def write_logs(log_format: str = "text", *, has_requests: bool = False) -> None:
+    """Write the warnings of this process to stderr, the server's own among them; with `has_requests` a line for each request, too."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(PlainFormatter())
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    handler.setFormatter(_FORMATTERS[log_format]())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("sockscope.requests").setLevel(logging.INFO if has_requests else logging.WARNING)

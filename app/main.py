@@ -21,6 +21,7 @@ from app.clockface import ClockFaces
 from app.forms import FormTokens
 from app.growth import Streams
 from app.kept import KeptAnswers
+from app.observing import Observed, Observer, note_in_log
 from app.proxy import BasePath, Forwarded, networks_of
 from app.safety import HostCheck, SafeHeaders
 from app.settings import Settings, SettingsError
@@ -147,6 +148,14 @@ def _own_places(app: FastAPI) -> set[str]:
     return {f"/{path.split('/')[1]}" for path in paths if path.startswith("/") and path != "/"}
 
 
+def _names_of_pages(app: FastAPI) -> frozenset[str]:
+    """What tells pages apart: the second part of a path, below a trace's the fourth."""
+    paths = [path.split("/") for route in (*app.routes, *(route for router in ROUTERS for route in router.routes))
+             if (path := getattr(route, "path", "")).startswith("/")]  # fmt: skip
+    parts = {path[3] if path[1] == "t" and len(path) > 3 else path[1] for path in paths}
+    return frozenset(part for part in parts if part and not part.startswith("{")) | {"static"}
+
+
 def create_app(settings: Settings) -> FastAPI:
     """The server for one folder of traces. Raises SettingsError, StoreError for a folder that cannot be named."""
     settings.check()
@@ -173,6 +182,13 @@ def create_app(settings: Settings) -> FastAPI:
         def plotly_js(request: Request) -> Response:
             return FileResponse(plotly, media_type="text/javascript", headers={"Cache-Control": "public, max-age=86400"})
 
+    observers: list[Observer] = [note_in_log] if settings.logs_requests else []
+    if settings.has_metrics:
+        from app.metrics import Metrics  # prometheus-client is an extra
+
+        metrics = Metrics(app.state.folder, _names_of_pages(app))
+        app.add_api_route("/metrics", metrics.answer, include_in_schema=False)
+        observers.append(metrics.take)
     app.mount("/static", KeptFiles(directory=static_folder()), name="static")
     errors.install(app, render.render)
     collecting.install(app)
@@ -189,6 +205,8 @@ def create_app(settings: Settings) -> FastAPI:
     if settings.trusted_proxies:
         app.add_middleware(Forwarded, trusted=networks_of(settings.trusted_proxies))
     app.add_middleware(RequestLimit)
+    if observers:
+        app.add_middleware(Observed, observers=observers)
     app.add_middleware(SafeHeaders)
     app.add_middleware(HeadRequests)
     return app

@@ -24,6 +24,7 @@ PAGES = {
     "architecture": "How it is built",
     "dependencies": "What it stands on",
     "licences": "Licences of what it stands on",
+    "operating": "A server for a team",
     "safety": "Hostile traces, who may look, what a trace gives away",
 }
 """Names of the pages in the order in which they are listed, with their titles."""

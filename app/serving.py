@@ -2,8 +2,10 @@
 
 import gc
 import multiprocessing
+import os
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -62,9 +64,9 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve_alone(app: FastAPI, listener: socket.socket, should_cancel: Callable[[], bool]) -> None:
+def serve_alone(app: FastAPI, settings: Settings, listener: socket.socket, should_cancel: Callable[[], bool]) -> None:
     """Answer until a signal says to stop."""
-    write_logs()
+    write_logs(settings.log_format, has_requests=settings.logs_requests)
     server = _Server(app)
     gc.freeze()  # what is loaded now stays; looked through for garbage with the rest, it holds up a page for a tenth of a second
     if not should_cancel():
@@ -73,6 +75,13 @@ def serve_alone(app: FastAPI, listener: socket.socket, should_cancel: Callable[[
 
 def serve_by_several(settings: Settings, listener: socket.socket, workers: int, should_cancel: Callable[[], bool]) -> int:
     """Let some processes answer until asked to stop; one that ends is replaced, if it ever answered. Returns the exit status."""
+    with tempfile.TemporaryDirectory(prefix="sockscope-metrics-") as numbers:
+        if settings.has_metrics:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = numbers  # where they add up what each of them counts
+        return _serve_by_several(settings, listener, workers, should_cancel)
+
+
+def _serve_by_several(settings: Settings, listener: socket.socket, workers: int, should_cancel: Callable[[], bool]) -> int:
     context = multiprocessing.get_context("spawn")  # as on every system
 
     def start() -> tuple[BaseProcess, Event]:
@@ -108,7 +117,7 @@ def _work(settings: Settings, listener: socket.socket, answers: Event) -> None:
     """One of several processes: answers until it is told to stop, or whoever started it is gone."""
     app = create_app(settings)
     server = _Server(app, answers.set)
-    write_logs()
+    write_logs(settings.log_format, has_requests=settings.logs_requests)
     gc.freeze()
     threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
     try:

@@ -21,10 +21,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 
 
 @contextmanager
-def serving(database: Path, workers: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(database: Path, workers: int, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A running server and its address, killed at the end."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SOCKSCOPE_")}
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--database", str(database), "--workers", str(workers)]
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--database", str(database), "--workers", str(workers), *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert server.stdout is not None

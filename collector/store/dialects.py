@@ -19,6 +19,7 @@ from collector.store.bulk import PRAGMAS, Inserter
 __all__ = [
     "bulk_engine",
     "check_file",
+    "copy_into",
     "error_of",
     "hex_text",
     "inserter",
@@ -156,6 +157,16 @@ def check_file(connection: Connection, path: Path) -> None:
     found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
     if found != "ok":
         raise StoreError(f"{path.name}: the finished file is damaged ({found}). Nothing was stored; check the disk and collect again.")
+
+
+def copy_into(connection: Connection, path: Path) -> None:
+    """Write what the database holds at this moment to a new file, while others write to the database. Raises StoreError, StoreFull."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    try:
+        driver.execute("VACUUM INTO ?", (str(path),))
+    except sqlite3.Error as error:
+        raise _named(error, path, _too_slow) or error from error
 
 
 def hex_text(expression: str) -> str:

@@ -1,0 +1,116 @@
+"""A second folder with the same traces and notes: only what is new is copied, while collectors and servers work on the first."""
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from collector.errors import CollectCancelled, StoreError, StoreFull
+from collector.store import dialects, locks
+from collector.store.catalog import Catalog
+from collector.store.engine import TraceFolder
+
+__all__ = ["BackedUp", "back_up"]
+
+_PIECE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """Keys of the traces of a folder by what became of each in its back-up."""
+
+    copied: tuple[str, ...]
+    there_already: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Being collected, interrupted, or without a file."""
+    deleted: tuple[str, ...]
+    """In the back-up alone."""
+
+
+def back_up(folder: TraceFolder, target: TraceFolder, should_cancel: Callable[[], bool], *, drops_deleted: bool = False) -> BackedUp:
+    """Bring a back-up up to date; each of its files is replaced whole or stays as it was.
+
+    Raises StoreError where nothing is there to back up, StoreLocked while another process does the same, StoreFull, CollectCancelled.
+    """
+    _check(folder, target)
+    target.make()
+    catalog = Catalog(folder, is_written=False)
+    with locks.held(target.root / "backup.lock", f"{target.root}: another process writes this back-up."):
+        snapshot = target.catalog_path.with_name("catalog.db.part")
+        try:
+            snapshot.unlink(missing_ok=True)
+            with catalog.engine.connect() as connection:  # first: each trace that it calls complete has its file, now or soon after
+                dialects.copy_into(connection, snapshot)
+            done = _copy_traces(catalog, target, should_cancel)
+            if drops_deleted:
+                for key in done.deleted:
+                    target.trace_path(key).unlink(missing_ok=True)
+            _place(snapshot, target.catalog_path)
+        except OSError as error:
+            kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else StoreError
+            reason = "no space is left on that disk" if kind is StoreFull else error.strerror or str(error)
+            raise kind(f"{target.root}: the back-up cannot be written ({reason}). Traces that were copied until now are whole.") from error
+        finally:
+            with contextlib.suppress(OSError):
+                snapshot.unlink(missing_ok=True)
+    return done
+
+
+def _check(folder: TraceFolder, target: TraceFolder) -> None:
+    here, there = folder.root.resolve(), target.root.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise StoreError(f"{target.root}: a back-up is a folder of its own, neither the database nor in it. Name another.")
+    if not folder.has_catalog():
+        raise StoreError(f"{folder.root}: there are no traces here yet.")
+    for path in (target.catalog_path.with_name("catalog.db-wal"), target.catalog_path.with_name("catalog.db-shm")):
+        if path.exists():
+            raise StoreError(f"{target.root}: a program has this back-up open ({path.name} is there). End it, then try again.")
+
+
+def _copy_traces(catalog: Catalog, target: TraceFolder, should_cancel: Callable[[], bool]) -> BackedUp:
+    copied, there, left_out = [], [], []
+    entries = catalog.entries()
+    for entry in entries:
+        source, copy = catalog.folder.trace_path(entry.key), target.trace_path(entry.key)
+        if entry.state != "complete" or not source.is_file():
+            left_out.append(entry.key)
+        elif _is_same(source, copy):
+            there.append(entry.key)
+        else:
+            _copy(source, copy, should_cancel)
+            copied.append(entry.key)
+    known = {entry.key for entry in entries}
+    deleted = tuple(key for key in target.trace_keys() if key not in known)
+    return BackedUp(tuple(copied), tuple(there), tuple(left_out), deleted)
+
+
+def _is_same(source: Path, copy: Path) -> bool:
+    """Whether a copy is of this very file: a trace's file is replaced, never changed."""
+    if not copy.is_file():
+        return False
+    first, second = source.stat(), copy.stat()
+    return (first.st_size, first.st_mtime_ns) == (second.st_size, second.st_mtime_ns)
+
+
+def _copy(source: Path, copy: Path, should_cancel: Callable[[], bool]) -> None:
+    part = copy.with_name(f"{copy.name}.part")
+    try:
+        with source.open("rb") as whole, part.open("wb") as file:
+            while piece := whole.read(_PIECE_BYTES):
+                if should_cancel():
+                    raise CollectCancelled("Cancelled. Traces that were copied until now are whole.")
+                file.write(piece)
+        shutil.copystat(source, part)
+        _place(part, copy)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _place(part: Path, path: Path) -> None:
+    with part.open("rb+") as handle:
+        os.fsync(handle.fileno())
+    part.replace(path)
