@@ -87,7 +87,8 @@ def ask(url: str, headers: dict[str, str] | None = None) -> tuple[int, dict[str,
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=60) as answer:
             return answer.status, dict(answer.headers), answer.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, dict(error.headers), error.read().decode()
+        with error:
+            return error.code, dict(error.headers), error.read().decode()
 
 
 def test_links_and_files_stay_below_the_path_of_the_proxy(outside: str, sample: Imported) -> None:
@@ -118,9 +119,10 @@ def test_the_link_with_the_token_sets_a_cookie_for_the_path_and_leads_on(outside
     with pytest.raises(urllib.error.HTTPError) as redirect:
         urllib.request.build_opener(Stay).open(f"{outside}/?token={TOKEN}", timeout=60)
 
-    assert redirect.value.status == 303
-    assert redirect.value.headers["location"] == "/sockscope/"
-    assert "path=/sockscope" in redirect.value.headers["set-cookie"].lower()
+    with redirect.value as answer:
+        assert answer.status == 303
+        assert answer.headers["location"] == "/sockscope/"
+        assert "path=/sockscope" in answer.headers["set-cookie"].lower()
 
 
 def test_a_trace_is_sent_through_the_proxy(outside: str, tmp_path: Path) -> None:
