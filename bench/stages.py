@@ -8,6 +8,8 @@ from typing import Any
 from collector import pipeline, stages
 from collector.decoder import Decoder
 from collector.inventory import Inventory
+from collector.model.address_names import AddressNames
+from collector.model.catalog_changes import CatalogChanges
 from collector.model.heap_rollups import HeapRollups
 from collector.model.heaps import Heaps
 from collector.model.kept import KeptRecords
@@ -16,6 +18,8 @@ from collector.model.rollups import SocketRollups
 from collector.model.sockets import Sockets
 from collector.model.stacks import Stacks
 from collector.model.tallies import Tallies
+from collector.model.transport import Transport
+from collector.model.virtual_memory import VirtualMemory
 from collector.readers.etl import EtlReader
 from collector.readers.etl_load import BufferLoader
 from collector.source import Source
@@ -39,6 +43,10 @@ _METHODS: tuple[tuple[type, str, str], ...] = (
     (Stacks, "advance", "model: stacks"),
     (Sockets, "advance", "model: sockets"),
     (Heaps, "advance", "model: heaps"),
+    (Transport, "advance", "model: neighbours"),
+    (AddressNames, "advance", "model: neighbours"),
+    (CatalogChanges, "advance", "model: neighbours"),
+    (VirtualMemory, "advance", "model: neighbours"),
     (SocketRollups, "take", "roll-ups"),
     (HeapRollups, "take", "roll-ups"),
     (Tallies, "take", "sums"),
