@@ -31,6 +31,7 @@ from app.urls import Urls
 from app.views import (
     aborts,
     addresses,
+    all_findings,
     allocation_page,
     allocations,
     answers,
@@ -76,6 +77,7 @@ __all__ = ["ROUTERS", "create_app"]
 
 ROUTERS = (
     traces.router,
+    all_findings.router,
     uploads.router,
     sending.router,
     search.router,

@@ -40,6 +40,14 @@ ROWS: dict[str, list[dict[str, object]]] = {
         {"key": "bbbb00000002", "name": "svchost.exe", "processes": 40, "sockets": 0},
         {"key": "dddd00000004", "name": "server, new.exe", "processes": 1, "sockets": 0, "allocated": 5},
     ],
+    "catalog_status": [
+        {"key": "bbbb00000002", "status": 0xC000020D, "operations": 5, "binds": 0},
+        {"key": "dddd00000004", "status": 0xC000020A, "operations": 0, "binds": 2},
+    ],
+    "catalog_abort": [
+        {"key": "aaaa00000001", "reason": 4, "reason_name": "transport_disconnect", "aborts": 1},
+        {"key": "bbbb00000002", "reason": 4, "reason_name": "transport_disconnect", "aborts": 3},
+    ],
     "catalog_finding": [
         {"key": "bbbb00000002", "n": 1, "kind": "aborted", "severity": "high", "count": 2, "title": "2 connections were aborted"},
     ],
@@ -78,6 +86,9 @@ CASES = [
     ("findings=high", "with findings of high severity", "b"),
     ("findings=no", "without findings", "ca"),
     ("finding=aborted", "with findings of kind aborted", "b"),
+    ("status=10054", "STATUS_CONNECTION_RESET 0xC000020D", "b"),
+    ("status=0xc0000001", "in which something failed with", ""),
+    ("reason=4", "with aborts for reason 4", "ba"),
     ("losses=yes", "with lost or damaged data", "b"),
     ("losses=no", "without lost or damaged data", "cad"),
     ("from=2025-06-04", "recorded from 2025-06-04 on", "bd"),

@@ -82,6 +82,8 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
     return {
         "traces": "/",
         "traces by program": "/?group=program",
+        "findings of all": "/findings",
+        "search in all": "/search?q=10054",
         "overview": trace,
         "trust": f"{trace}/trust",
         "processes": f"{trace}/processes",

@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, exists, func, or_, select
 
 from app import format as fmt
-from app.filters import Conditions, Filter, one_of, one_word, parse_bytes, parse_text, yes_no
+from app.filters import Conditions, Filter, one_of, one_word, parse_bytes, parse_count, parse_text, yes_no
 from app.keyset import AskedByName, Name, count_named, fetch_named
 from app.paging import Order, Sort
 from app.queries.catalog import ENTRIES, EntryRow
+from app.queries.statuses import parse_status, status_condition, status_words
 from collector.store.tables import CATALOG
 
 __all__ = [
@@ -34,7 +35,7 @@ UNKNOWN = "unknown"
 
 _entry = CATALOG.tables["trace_entry"]
 _program = CATALOG.tables["catalog_program"]
-_finding = CATALOG.tables["catalog_finding"]
+_finding, _status, _abort = (CATALOG.tables[name] for name in ("catalog_finding", "catalog_status", "catalog_abort"))
 _e = _entry.c
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -130,6 +131,18 @@ FILTERS = (
         choices=(("yes", "with"), ("high", "with some of high severity"), ("no", "without")),
     ),
     Filter("finding", parse_text, _has_finding, "with findings of kind {}", "Kind of finding", hint="aborted"),
+    Filter(
+        "status",
+        parse_status,
+        lambda v: exists().where(_status.c.key == _e.key, status_condition(_status.c.status, v)),
+        "in which something failed with {}",
+        "Error",
+        show=status_words,
+        hint="10054, 0xc000020d, a name",
+    ),
+    Filter(
+        "reason", parse_count, lambda v: exists().where(_abort.c.key == _e.key, _abort.c.reason == v), "with aborts for reason {}", "Reason"
+    ),
     _counted("losses", _e.losses, "lost or damaged data", "Lost or damaged data"),
     Filter("from", parse_day, lambda v: _e.start_utc >= v.isoformat(), "recorded from {} on", "Recorded from", hint="2025-06-03"),
     Filter("to", parse_day, lambda v: _e.start_utc < _next_day(v), "recorded to {}", "Recorded to", hint="2025-06-04"),

@@ -63,6 +63,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "day": ("2025-06-03",),
     "text": ("client",),
     "finding": ("aborted",),
+    "kind": ("aborted",),
+    "trace": ("client",),
     "program": ("client.exe",),
     "machine": ("build-7",),
     "live_at": ("1.5 s",),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Request
+from sqlalchemy import Connection
 from starlette.responses import HTMLResponse, Response
 
 from app.deps import LEAST_DIGITS, Catalog
@@ -10,6 +11,7 @@ from app.errors import BadRequest
 from app.format import plural
 from app.page import Crumb, Page
 from app.queries import catalog
+from app.queries.all_contents import Known, across, not_entered
 from app.queries.search import Group, search
 from app.render import render
 from collector.errors import StoreError, StoreSlow
@@ -33,12 +35,24 @@ class Found:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class AcrossPart:
+    """What some traces of the whole database show. `href` leads to the list of all of them, where there is one."""
+
+    title: str
+    traces: int
+    rows: tuple[Known, ...]
+    href: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage(Page):
-    """The results of a search: the traces in which something was found, the names of the others, and the traces
-    that are called so."""
+    """The results of a search: what all traces of the database show by their contents in the catalog, the traces in which something was
+    found, the names of the others, and the traces that are called so. `gaps` says which traces the catalog does not know enough of."""
 
     found: tuple[Found, ...]
+    across: tuple[AcrossPart, ...] = ()
+    gaps: str = ""
     without: tuple[str, ...] = ()
     named: tuple[Crumb, ...] = ()
     everywhere_href: str = field(default="", metadata={"json": False})
@@ -74,11 +88,14 @@ def search_page(request: Request, db: Catalog) -> Response:
         if text.lower() in f"{one.label or ''}\n{one.name}".lower() or (len(text) >= LEAST_DIGITS and one.key.startswith(text.lower()))
     )[:MAX_TRACES]
     where = _where(wanted, only, len(entries))
+    everywhere = _across(request, db, text) if text and not only and db is not None else ()
     number = sum(len(group.hits) for one in found for group in one.groups) + len(named)
     if not text:
         sentence = "Type an error, a port, an IP address or prefix, a process id or name, an address, or a module."
     elif number:
         sentence = f"{plural(number, 'match', 'matches')} for “{text}” in {where}."
+    elif everywhere:
+        sentence = f"Nothing matches “{text}” in {where}, but other traces show it."
     else:
         sentence = f"Nothing matches “{text}” in {where}."
     crumbs: tuple[Crumb, ...] = (Crumb("traces", urls("traces")),)
@@ -90,12 +107,29 @@ def search_page(request: Request, db: Catalog) -> Response:
         crumbs=crumbs,
         query=text,
         found=found,
+        across=everywhere,
+        gaps=_gaps(db) if text and not only and db is not None else "",
         named=named,
         within=only if wanted else "",
         without=tuple(one.name for one in looked if not (one.groups or one.note)) if number else (),
         everywhere_href=urls("search", {"q": text}) if only and text and len(entries) > len(wanted) else "",
     )
     return render(request, "search.html", page)
+
+
+def _across(request: Request, db: Connection, text: str) -> tuple[AcrossPart, ...]:
+    """What all traces show, as far as the catalog knows."""
+    urls = request.app.state.urls
+    return tuple(AcrossPart(one.title, one.traces, one.rows, urls(one.route, one.query) if one.route else "") for one in across(db, text))
+
+
+def _gaps(db: Connection) -> str:
+    """Which traces the catalog does not know enough of, empty where there are none."""
+    number = not_entered(db)
+    if not number:
+        return ""
+    what = f"What {plural(number, 'trace')} of this database {'contains' if number == 1 else 'contain'}"
+    return f"{what} is not entered yet: run sockscope migrate where the files are."
 
 
 def _where(wanted: list[catalog.EntryRow], only: str, number: int) -> str:

@@ -195,7 +195,7 @@ def _empty(nouns: str, narrowed: str, table: Listing) -> Empty:
 def _ways(request: Request, now: str) -> tuple[Crumb, ...]:
     urls = request.app.state.urls
     groups = [Crumb(f"by {by}", urls("traces", {"group": by})) for by in queries.GROUPINGS if by != now]
-    return (*([Crumb("one by one", urls("traces"))] if now else []), *groups)
+    return (*([Crumb("one by one", urls("traces"))] if now else []), *groups, Crumb("findings of all", urls("all_findings")))
 
 
 def _settled(folder: TraceFolder, db: Connection) -> dict[str, list[str]]:
