@@ -88,6 +88,8 @@ class Arrivals:
         """
         if size > self._uploads.limit_bytes:
             raise TooLarge(too_large(self._uploads.limit_bytes))
+        if self._uploads.is_collecting(digest):
+            raise Busy("This file is here, and is being collected. Ask again in a moment.")
         with self._lock:
             if digest in self._open:
                 raise Busy("Another request brings this file now. Ask again in a moment.")
@@ -101,23 +103,31 @@ class Arrivals:
     def _arrival(self, digest: str, size: int, name: str, offset: int) -> Arrival:
         folder = self._place / digest
         here = self.offset(digest)
+        is_new = False
         try:
-            if here is not None and json.loads((folder / "about").read_text("utf-8")).get("size") != size:
+            if here is not None and _announced(folder) != size:
                 self.discard(digest)  # announced with another size before: one of the two was wrong
                 here = None
             if (here or 0) != offset:
                 raise WrongPlace(here or 0)
             if here is None:
                 self._sweep()
+                self._uploads.sweep()
                 if len(list(self._place.iterdir()) if self._place.exists() else []) >= MOST_ARRIVALS:
                     raise Busy(f"Parts of {MOST_ARRIVALS} files are here, as many as this server keeps. Send yours later.")
+                is_new = True
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / "about").write_text(json.dumps({"size": size}), "utf-8")
                 (folder / "arriving").touch()
             check_room(folder, size - offset)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise NoSpace(f"Files cannot be kept in the server's folder ({reason}).") from error
+        except OSError as error:
+            if is_new:
+                self.discard(digest)
+            raise NoSpace(f"Files cannot be kept in the server's folder ({error.strerror}).") from error
+        except NoSpace:
+            if is_new:
+                self.discard(digest)
+            raise
         return Arrival(folder, digest, safe_name(name), size, offset)
 
     def collect(self, arrival: Arrival) -> Job:
@@ -146,8 +156,23 @@ class Arrivals:
         with contextlib.suppress(OSError):
             for folder in self._place.iterdir():
                 with contextlib.suppress(OSError):
-                    if time.time() - (folder / "arriving").stat().st_mtime > STALE_SECONDS and folder.name not in self._open:
+                    if time.time() - _changed(folder) > STALE_SECONDS and folder.name not in self._open:
                         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _announced(folder: Path) -> object:
+    """The size with which a file was announced; None where that was not kept, as when its server was killed at that moment."""
+    try:
+        about = json.loads((folder / "about").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return about.get("size") if isinstance(about, dict) else None
+
+
+def _changed(folder: Path) -> float:
+    """When something came of a file the last time. Raises OSError."""
+    arriving = folder / "arriving"
+    return (arriving if arriving.exists() else folder).stat().st_mtime
 
 
 def _digest_of(path: Path) -> str:

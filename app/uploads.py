@@ -142,6 +142,15 @@ class Uploads:
         """The job that collects a trace now."""
         return next((job for job in tuple(self._jobs.values()) if job.key == key and job.state == "collecting"), None)
 
+    def is_collecting(self, digest: str) -> bool:
+        """Whether a file becomes a trace now; its collector may be one that outlived the server that started it."""
+        key = digest[:_KEY_DIGITS]
+        return self.job_of_trace(key) is not None or self._folder.is_being_collected(key)
+
+    def ended_early(self, key: str) -> Job | None:
+        """The last job of a trace that failed or was cancelled."""
+        return next((one for one in reversed(tuple(self._jobs.values())) if one.key == key and one.state in ("failed", "cancelled")), None)
+
     def failed(self) -> list[Job]:
         """Jobs that failed, the last one first."""
         return [job for job in reversed(tuple(self._jobs.values())) if job.state == "failed"]
@@ -205,13 +214,17 @@ class Uploads:
         place.mkdir(parents=True)
         return place
 
+    def sweep(self) -> None:
+        """Delete what a server that was killed left behind; once is enough. Raises OSError."""
+        self.spools.mkdir(parents=True, exist_ok=True)
+        if not self._swept:
+            self._swept = True
+            _sweep(self.spools)
+
     def _place(self, declared_bytes: int) -> Path:
         spools = self.spools
         try:
-            spools.mkdir(parents=True, exist_ok=True)
-            if not self._swept:
-                self._swept = True
-                _sweep(spools)
+            self.sweep()
             check_room(spools, declared_bytes)
             return self.new_place()
         except OSError as error:

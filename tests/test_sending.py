@@ -20,8 +20,9 @@ from app import cli
 from app.main import create_app
 from app.settings import Settings
 from collector import sending, watch
+from collector.dashboard import Target
 from collector.errors import CollectCancelled, SendError, SourceError
-from collector.sending import Target, send_file
+from collector.sending import send_file
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from collector.watch import settled_files
@@ -40,18 +41,20 @@ def a_trace(seed: int = 0) -> bytes:
 
 
 @contextmanager
-def dashboard(root: Path, **more: Any) -> Iterator[str]:  # Any: fields of the settings
+def dashboard(root: Path, *, port: int = 0, path: str = "", tls: dict[str, str] | None = None, **more: Any) -> Iterator[str]:
+    """A server in this process; `more` are fields of its settings, `tls` its certificate and key, `path` where a proxy shows it."""
     Catalog(TraceFolder(root))
     chosen: dict[str, Any] = {"token": TOKEN, "uploads": True} | more  # Any: fields of the settings
-    app = create_app(Settings(database=root, **chosen))
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", proxy_headers=False))
+    app = create_app(Settings(database=root, root_path=path, **chosen))
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="critical", proxy_headers=False, **(tls or {}))  # type: ignore[arg-type]
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive()
         thread.join(0.01)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(20)

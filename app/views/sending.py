@@ -29,7 +29,7 @@ Digest = Annotated[str, Path(description="SHA-256 of the file's bytes, 64 hex di
 
 @router.get("/uploads/files/{digest}", name="sent_file", summary="What is there of a file", response_class=JSONResponse)
 def sent_file(request: Request, digest: Digest) -> Response:
-    """`absent`, `arriving` with the number of bytes that are there, `collecting`, `complete` or `failed` with the reason."""
+    """`absent`, `arriving` with the number of bytes that are there, `collecting`, `complete`, `failed` with the reason, or `cancelled`."""
     uploads, arrivals = _open(request, digest)
     folder: TraceFolder = request.app.state.folder
     key = digest[:KEY_DIGITS]
@@ -38,17 +38,19 @@ def sent_file(request: Request, digest: Digest) -> Response:
     said["limit_bytes"] = uploads.limit_bytes
     job = uploads.job_of_trace(key)
     done = uploads.complete(key)
-    failed = next((one for one in uploads.failed() if one.key == key), None)
+    ended = uploads.ended_early(key)
     if job is not None:
         said |= {"state": "collecting", "href": urls("upload_progress", upload=job.id)}
+    elif folder.is_being_collected(key):  # by a collector that outlived its server, or at a command line
+        said |= {"state": "collecting", "href": urls("overview", trace_key=key)}
     elif arrivals.offset(digest) is not None:
         said["state"] = "arriving"
     elif folder.has_trace(key):
         said |= {"state": "complete", "href": urls("overview", trace_key=key)}
     elif done is not None and folder.has_trace(done.trace_key):  # a package: its trace has a key of its own
         said |= {"state": "complete", "key": done.trace_key, "href": urls("overview", trace_key=done.trace_key)}
-    elif failed is not None:
-        said |= {"state": "failed", "message": failed.message}
+    elif ended is not None:
+        said |= {"state": ended.state, "message": ended.message}
     else:
         said["state"] = "absent"
     return JSONResponse(said, headers={"Cache-Control": "no-store"})

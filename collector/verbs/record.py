@@ -27,9 +27,9 @@ from collector.verbs.recording_live import record_live, wrong_with_live
 from collector.verbs.send import add_target, send_files, target_of
 
 if TYPE_CHECKING:
+    from collector.dashboard import Target
     from collector.record.calls import Windows
     from collector.record.plan import Plan
-    from collector.sending import Target
 
 __all__ = ["add", "run"]
 

@@ -12,7 +12,7 @@ from collector.plain import plain_line, say
 from collector.verbs.arguments import Verbs, new_verb
 
 if TYPE_CHECKING:
-    from collector.sending import Target
+    from collector.dashboard import Target
 
 __all__ = ["add", "add_target", "run", "send_files", "target_of"]
 
@@ -52,11 +52,11 @@ def add_target(parser: argparse.ArgumentParser, *, is_required: bool) -> None:
 
 def target_of(args: argparse.Namespace) -> "Target":
     """The dashboard of a command line. Raises ValueError."""
-    from collector.sending import Target
+    from collector.dashboard import Target
 
     target = Target.parse(args.to, args.token, args.ca_file)
     if target.token is None and os.environ.get(TOKEN_VARIABLE):
-        target = Target(target.address, os.environ[TOKEN_VARIABLE], target.context)
+        target = target.with_token(os.environ[TOKEN_VARIABLE])
     if target.is_open:
         say(f"{target.address}: without https, whoever is on the way can read the trace and the token.", file=sys.stderr)
     return target
