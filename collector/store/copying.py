@@ -34,12 +34,9 @@ def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Calla
     CollectCancelled, and what the changes raise; then nothing is left behind and an older target is as it was.
     """
     with prepared(folder, key, should_cancel, *changes) as source, placed(target) as part:
-        try:
-            _copy(source, part, should_cancel)
-            if not changes:
-                _add_notes(part, _notes(folder, key))
-        except StoreFull as error:
-            raise StoreFull(_full(target)) from error
+        _copy(source, part, should_cancel)
+        if not changes:
+            _add_notes(part, _notes(folder, key))
         return _notes_number(part)
 
 
@@ -91,6 +88,8 @@ def placed(target: Path, *, is_folder: bool = False) -> Iterator[Path]:
             with file.open("rb+") as handle:
                 os.fsync(handle.fileno())
         os.replace(part, target)  # noqa: PTH105 - one atomic step, the same on all systems
+    except StoreFull as error:
+        raise StoreFull(_full(target)) from error
     except OSError as error:
         if error.errno in _OUT_OF_SPACE:
             raise StoreFull(_full(target)) from error

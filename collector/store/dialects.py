@@ -17,9 +17,11 @@ from collector.model.block import Block, Row
 from collector.store.bulk import PRAGMAS, Inserter
 
 __all__ = [
+    "attach",
     "bulk_engine",
     "check_file",
     "copy_into",
+    "detach",
     "error_of",
     "hex_text",
     "inserter",
@@ -108,6 +110,21 @@ def bulk_engine(path: Path, *, should_cancel: Callable[[], bool] | None = None, 
         connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def attach(connection: Connection, path: Path, name: str) -> None:
+    """Let a connection read another file as well, its tables and views called `name.…`."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    driver.execute(f"ATTACH DATABASE ? AS {name}", (f"{path.absolute().as_uri()}?mode=ro",))
+
+
+def detach(connection: Connection, name: str) -> None:
+    """Let go of such a file, between two transactions."""
+    connection.commit()
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    driver.execute(f"DETACH DATABASE {name}")
 
 
 def inserter(connection: Connection, widths: Mapping[str, int], path: Path) -> Callable[[Mapping[str, Sequence[Row | Block]]], None]:

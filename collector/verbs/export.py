@@ -30,11 +30,15 @@ EXAMPLE = """example:
       a part of it, with sums and findings of that part
 
   sockscope export fd96715a3a6d --view v_operations --socket 0xffffe000a1b2c3d4@1500000 -o operations.csv
-      a view of a part as CSV; .jsonl gives JSON lines and .parquet Parquet. Without --view, --as csv writes all views into a folder"""
+      a view of a part as CSV; .jsonl gives JSON lines and .parquet Parquet. Without --view, --as csv writes all views into a folder
+
+  sockscope export fd96715a3a6d --as datasette -o loopback
+      a folder for Datasette: `datasette loopback` shows tables that lead to each other, with what their columns hold"""
 
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _SQLITE = "sqlite"
-_FORMS = (_SQLITE, "csv", "jsonl", "parquet")
+_DATASETTE = "datasette"
+_FORMS = (_SQLITE, "csv", "jsonl", "parquet", _DATASETTE)
 
 
 def add(verbs: Verbs) -> None:
@@ -43,7 +47,10 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("trace", metavar="TRACE", help="key, beginning of a key, or name")
     parser.add_argument("-o", "--output", metavar="FILE", help="file or folder to write to; default: KEY.db in this folder")
     parser.add_argument(
-        "--as", dest="form", choices=_FORMS, help="the form; default: by the end of FILE (.csv, .jsonl, .parquet), else sqlite"
+        "--as",
+        dest="form",
+        choices=_FORMS,
+        help="the form; default: by the end of FILE (.csv, .jsonl, .parquet), else sqlite",
     )
     parser.add_argument(
         "--view", action="append", default=[], metavar="NAME", help="a view such as v_operations, as csv, jsonl or parquet; may be repeated"
@@ -83,7 +90,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if not folder.has_trace(entry.key):
         raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then export it.")
     key = f"{entry.key}{limits.suffix}{MASKED_KEY if args.mask else ''}"
-    is_folder = form != _SQLITE and len(views) > 1
+    is_folder = form == _DATASETTE or (form != _SQLITE and len(views) > 1)
     target = output_path(args.output, _default_name(key, form, views))
     if refused := _refusal(target, folder, entry.key, is_folder=is_folder, force=args.force):
         say(f"sockscope export: {refused}", file=sys.stderr)
@@ -95,6 +102,11 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         notes = copy_trace(folder, entry.key, target, should_cancel, *changes)
         with_notes = f" with {notes:,} {'note' if notes == 1 else 'notes'}" if notes else ""
         say(f"Wrote {target} ({target.stat().st_size:,} bytes){with_notes}.")
+    elif form == _DATASETTE:
+        from collector.export.datasette import export_datasette
+
+        numbers = export_datasette(folder, entry.key, target, should_cancel, *changes)
+        say(f"Wrote {target} ({len(numbers)} tables, {sum(numbers.values()):,} rows). To look at it: datasette {target}")
     else:
         from collector.export.views import export_views
 
@@ -117,6 +129,8 @@ def _wrong_usage(args: argparse.Namespace, form: str, limits: Limits, known: tup
     """What is wrong with the command line, if anything."""
     if strange := [view for view in args.view if view not in known]:
         return f"{strange[0]}: there is no such view. There are {', '.join(known)}."
+    if args.view and form == _DATASETTE:
+        return "--view is for csv, jsonl and parquet; Datasette gets all views as tables."
     if args.view and form == _SQLITE:
         return "--view is for csv, jsonl and parquet; a SQLite file has all views. Leave it out, or name the form with --as."
     if limits.from_ns is not None and limits.to_ns is not None and limits.from_ns > limits.to_ns:
@@ -127,6 +141,8 @@ def _wrong_usage(args: argparse.Namespace, form: str, limits: Limits, known: tup
 def _default_name(key: str, form: str, views: list[str]) -> str:
     if form == _SQLITE:
         return f"{key}.db"
+    if form == _DATASETTE:
+        return f"{key}-{form}"
     return f"{key}-{views[0]}.{form}" if len(views) == 1 else f"{key}-{form}"
 
 
