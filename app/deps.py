@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Path, Request
@@ -12,7 +13,7 @@ from app.errors import BadRequest, Choice, NotFound, OtherName, SeveralFit, Stil
 from app.filters import BadFilter, parse_time
 from app.living import living_head, version_of
 from app.page import Crumb, TraceHead
-from app.queries import catalog, trace
+from app.queries import catalog, names, trace
 from app.urls import Urls
 from collector.store.engine import TraceFolder
 
@@ -66,6 +67,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
         if head is None:
             raise NotFound(f"The file of trace {key} holds no trace. Move it away and collect the trace again.")
         head = replace(living_head(folder, head), version=version)
+        request.state.names_of = partial(names.names_of, db)
         request.state.trace_head = head  # what goes wrong from here on is said among the pages of this trace
         request.state.range_ns = (0 if from_ns is None else from_ns, (head.end_ns or 0) if to_ns is None else to_ns)
         yield OpenTrace(key, db, head, urls)

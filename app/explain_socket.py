@@ -4,9 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app import format as fmt
+from app.queries.names import NameRow
 from app.queries.socket_page import Phase, SocketHead
 from app.queries.socket_tables import AbortRow, LastOperation, Listened, OpenOperations
+from app.queries.transport import StackEvent, StackSaid
 from collector.afdcodes import ABORT_REASONS
+
+SOON_NS = 1_000_000_000
+"""How near to an abort the network stack's own record of the end lies."""
 
 __all__ = ["Claim", "Evidence", "Known", "as_text", "claims", "ending", "name_of", "sentence_of"]
 
@@ -54,6 +59,8 @@ class Known:
     peers: int
     dropped: int = 0
     listened: Listened | None = None
+    stack: StackSaid | None = None
+    names: tuple[NameRow, ...] = ()
 
 
 def name_of(head: SocketHead) -> str:
@@ -82,7 +89,9 @@ def claims(known: Known) -> list[Claim]:
     found += _dropped(known)
     found += _memory(known)
     found += _failures(known)
+    found += _retransmitted(known)
     found.append(ending(known))
+    found += _stack_end(known)
     found += _unfinished(known)
     return found
 
@@ -151,6 +160,10 @@ def _origin(known: Known) -> Claim:
         )
     else:
         how = f" on {head.local}" if head.local else " and no connection of it was seen"
+    if known.names and not head.listener:
+        name = known.names[0]
+        who = "its process" if name.is_own else "a process"
+        how += f"; {who} had asked for {name.name}, and that address was the answer"
     if head.loopback_peer is not None:
         how += "; the other end is on this machine and in this trace"
         seen.append(Evidence("other end", link=f"sockets/{head.loopback_peer}"))
@@ -297,11 +310,52 @@ def _aborted(known: Known, abort: AbortRow) -> Claim:
         text += f" {fmt.bytes_text(abort.unread_bytes)} had arrived and were not read."
     if abort.last_error is not None:
         text += f" The last failure before it was {fmt.status(abort.last_error)}."
+    side = _narrowed(known, abort) or side
     seen = [Evidence("abort", moment_ns=abort.t_ns), Evidence("around this moment", link=f"around/{abort.t_ns}")]
     stack = abort.stack or (known.head.close_stack if abort.during == "close" else None)
     if stack is not None:
         seen.append(Evidence("who did it", link=f"stacks/{stack}"))
     return Claim("end", text, "certain", side, tuple(seen))  # that it was aborted is a record; what is inferred says so
+
+
+def _retransmitted(known: Known) -> list[Claim]:
+    said = known.stack
+    if said is None or not said.retransmits or said.last_retransmit_ns is None:
+        return []
+    text = f"The network stack sent data of it again {_times(said.retransmits)}, the last time at {fmt.time(said.last_retransmit_ns)}."
+    seen = (Evidence("last retransmit", moment_ns=said.last_retransmit_ns),)
+    return [Claim("retransmits", text, "certain" if said.is_sure else "possible", evidence=seen)]
+
+
+def _deciding(said: StackSaid) -> tuple[StackEvent, str, str] | None:
+    """What the network stack says first of how the connection ended: the event, in words, and the side."""
+    told = (
+        (said.reset, "received a reset of this connection from the peer, or from something on the way that answers for it", "peer"),
+        (said.gave_up, "gave up on this connection", "network"),
+        (said.own_abort, "was asked on this machine to abort this connection", "this machine"),
+    )
+    found = [(event, words, side) for event, words, side in told if event is not None]
+    return min(found, key=lambda one: one[0].t_ns, default=None)
+
+
+def _stack_end(known: Known) -> list[Claim]:
+    """How the connection ended as the network stack tells it, beside what Winsock says."""
+    deciding = None if known.stack is None else _deciding(known.stack)
+    if known.stack is None or deciding is None:
+        return []
+    event, words, side = deciding
+    how = f" ({event.deed})" if side == "network" else ""
+    text = f"The network stack {words}{how} at {fmt.time(event.t_ns)} ({event.source} {event.event_id})."
+    return [Claim("network", text, "certain" if known.stack.is_sure else "possible", side, (Evidence("record", moment_ns=event.t_ns),))]
+
+
+def _narrowed(known: Known, abort: AbortRow) -> str | None:
+    """The side of an abort that the transport gave, where the stack surely tells the peer from the network at that time."""
+    deciding = None if known.stack is None else _deciding(known.stack)
+    if known.stack is None or deciding is None or abort.initiator != "transport" or not known.stack.is_sure:
+        return None
+    event, _, side = deciding
+    return side if side != "this machine" and abs(event.t_ns - abort.t_ns) <= SOON_NS else None
 
 
 def _unfinished(known: Known) -> list[Claim]:

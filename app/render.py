@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -21,6 +21,7 @@ from app.glossary import term
 from app.labels import label
 from app.listing import Listing
 from app.page import Page
+from app.queries.names import Named
 from app.report import Drawings, report, report_policy
 from app.rows import table_rows
 from app.sections import SECTIONS
@@ -30,6 +31,8 @@ from collector.plain import inert_cell, visible_text
 
 __all__ = ["as_json", "csv_text", "environment", "render", "tables_of", "wanted_form"]
 
+_ADDRESSES = ("endpoint", "optional_endpoint")
+"""Kinds of columns that hold socket addresses."""
 _SAFE_INTEGER = (1 << 53) - 1
 
 
@@ -93,7 +96,9 @@ def render(
         refuse_unread(request)
     vary = {"Vary": "Accept, Cookie", "Cache-Control": "no-cache"} | dict(headers or {})
     if form == "json":
-        body = json.dumps(as_json(page), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
+        names = _names(request, page, tables)
+        shown = as_json(page) | ({"address_names": {text: named.name for text, named in names.items()}} if names else {})
+        body = json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
         return Response(body, status_code, vary, media_type="application/json")
     if form == "csv":
         listing = _chosen_table(page, tables, chosen)
@@ -114,6 +119,7 @@ def render(
         "clock": clock_part(request, page),
         "form": page_form,
         "drawings": drawings,
+        "names": _names(request, page, tables),
         "link": canonical_link(request, page),
         "absolute_link": absolute_link(request, page),
         "data_links": [] if hasattr(page, "listing") else data_links(request, page, [name for name, table in tables.items() if table.rows]),
@@ -131,6 +137,18 @@ def _report(text: str, page: Page, drawings: Drawings, link: str, headers: Mappi
     name = "".join(c if c.isalnum() else "-" for c in link.partition("?")[0].strip("/").removeprefix("t/"))
     disposition = {"Content-Disposition": f'attachment; filename="{name}.html"', "Content-Security-Policy": report_policy()}
     return HTMLResponse(report(text, page, drawings, link).encode("utf-8", "replace"), headers={**headers, **disposition})
+
+
+def _names(request: Request, page: Page, tables: Mapping[str, Listing]) -> Mapping[str, Named]:
+    """Names of the socket addresses that a page shows; none on pages of no trace."""
+    names_of: Callable[[Iterable[str]], Mapping[str, Named]] | None = getattr(request.state, "names_of", None)
+    if names_of is None or page.trace is None:
+        return {}
+    texts = list(page.addresses)
+    for table in tables.values():
+        keys = [head.column.key for head in table.heads if head.column.kind in _ADDRESSES]
+        texts += [text for row in table.rows for key in keys if (text := getattr(row, key))]
+    return names_of(texts) if texts else {}
 
 
 def tables_of(page: object) -> dict[str, Listing]:

@@ -57,6 +57,7 @@ CASES = [
     ("sockets", f"endpoint={CLIENT:#x}", f"at endpoint {CLIENT:#x}", 2),
     ("sockets", "address=198.51.100.0/24", "with address 198.51.100.0/24", 2),
     ("sockets", "address=[2001:db8::1]:53", "with address [2001:db8::1]:53", 1),
+    ("sockets", "host=EXAMPLE", "with a name like “EXAMPLE”", 0),
     ("sockets", "remote=198.51.100.0/24", "with remote address 198.51.100.0/24", 2),
     ("sockets", "remote=unknown", "with remote address unknown", 2),
     ("sockets", "process=unknown", "of process unknown", 0),

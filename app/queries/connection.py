@@ -9,7 +9,7 @@ from app.queries.addresses import AddressRange, address_numbers, parse_address_r
 from app.queries.who import socket_table
 from collector.store.tables import TRACE
 
-__all__ = ["PROTOCOLS", "connection_condition", "connection_filters", "own_connection_filters"]
+__all__ = ["PROTOCOLS", "at_addresses", "connection_condition", "connection_filters", "own_connection_filters"]
 
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58}
 
@@ -18,7 +18,8 @@ _BY_TYPE = {"tcp": 1, "udp": 2}
 _CHOICES = (("tcp", "TCP"), ("udp", "UDP"), ("icmp", "ICMP"), ("icmpv6", "ICMPv6"))
 
 
-def _at(s: FromClause, numbers: Any) -> ColumnElement[bool]:  # Any: a select of address numbers
+def at_addresses(s: FromClause, numbers: Any) -> ColumnElement[bool]:  # Any: a select of address numbers
+    """Sockets that have one of some addresses, or talked with one."""
     talked = select(_peer.c.socket_n).where(_peer.c.trace_id == 1, _peer.c.address_n.in_(numbers))
     return or_(s.c.local_n.in_(numbers), s.c.remote_n.in_(numbers), s.c.n.in_(talked))
 
@@ -32,7 +33,7 @@ def _numbers(key: str, value: Any) -> Any:  # Any: what the filter of this key p
 
 
 def _holds(s: FromClause, key: str, value: Any) -> ColumnElement[bool]:  # Any: what the filter of this key parses
-    return _speaks(s, value) if key == "protocol" else _at(s, _numbers(key, value))
+    return _speaks(s, value) if key == "protocol" else at_addresses(s, _numbers(key, value))
 
 
 def connection_condition(

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from app import format as fmt
 from app.links import BadLink, parse_process, parse_socket, process_link, socket_link
 from app.queries.addresses import address_numbers, parse_address_range
+from app.queries.names import named_addresses
 from app.queries.statuses import parse_status
 from app.queries.typed import statuses_in_words, typed
 from collector.store.tables import TRACE
@@ -83,6 +84,8 @@ def _groups(db: Connection, text: str) -> Iterator[Group]:
         if meant.may_be("process"):
             named = or_(_process.c.image.icontains(text, autoescape=True), _process.c.command_line.icontains(text, autoescape=True))
             yield _processes(db, "Processes by name", named, _link("processes", name=text), name=text)
+        if meant.may_be("internet"):
+            yield _names(db, text)
         if meant.may_be("name"):
             yield _modules(db, text)
             yield _stacks(db, text)
@@ -189,6 +192,15 @@ def _internet(db: Connection, text: str) -> Iterator[Group]:
         tuple(Hit(found, _link("sockets", address=found, unused=""), "socket address") for found in rows),
         _link("sockets", address=text, unused=""),
     )
+
+
+def _names(db: Connection, text: str) -> Group:
+    """Names of addresses, by the answers of name resolution."""
+    hits = tuple(
+        Hit(name, _link("sockets", host=name, unused=""), f"led to {fmt.plural(number, 'address', 'addresses')}")
+        for name, number in named_addresses(db, text, _MAX)
+    )
+    return Group("Names of addresses", hits, _link("sockets", host=text, unused=""))
 
 
 def _processes(db: Connection, title: str, condition: object, all_link: str, *, name: str = "") -> Group:

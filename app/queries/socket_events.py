@@ -15,6 +15,7 @@ from app.paging import Position
 from app.queries.record_words import left_out_words, record_words
 from app.queries.resolution import LONG_NS
 from app.queries.socket_timeline import direction_of
+from app.queries.transport import StackEvent, stack_events, stack_words
 from collector.store.tables import TRACE
 from collector.words import OPERATION_KINDS, word_at
 
@@ -45,7 +46,7 @@ _OF_KIND: dict[str, tuple[int, ...]] = {
     "drop": (33, 34, 1033),
     "option": (29, 32, 1035),
 }
-KINDS = ("post", "completion", *_OF_KIND, "not counted", "other")
+KINDS = ("post", "completion", *_OF_KIND, "network", "not counted", "other")
 """Kinds of records by which a list can be narrowed."""
 
 _KIND_OF = {event: kind for kind, events in _OF_KIND.items() for event in events}
@@ -138,7 +139,7 @@ def _in_order(
     """Records from `from_ns` on in (time, record number) order, batch by batch; the first `skip` are left out."""
     wanted = skip + _BATCH
     while True:
-        lists = [read(db, socket_n, from_ns, to_ns, wanted) for read in (_posts, _others, _left_out)]
+        lists = [read(db, socket_n, from_ns, to_ns, wanted) for read in (_posts, _others, _left_out, _stack)]
         until = min((found[-1][0] for found in lists if len(found) == wanted), default=to_ns)
         lists.append(_completions(db, socket_n, from_ns, until, closed_ns, wanted))
         cuts = [found[-1][0] for found in lists if len(found) == wanted]
@@ -233,12 +234,19 @@ def _left_out(db: Connection, socket_n: int, from_ns: int, to_ns: int, limit: in
     return [(row.t_ns, 1 << 62, row.n, ("skipped", row)) for row in rows]
 
 
+def _stack(db: Connection, socket_n: int, from_ns: int, to_ns: int, limit: int) -> list[_Item]:
+    """What the network stack says of the connection, by other providers."""
+    return [(event.t_ns, 1 << 62, event.n, ("stack", event)) for event in stack_events(db, socket_n, from_ns, to_ns, limit)]
+
+
 def _event_row(item: tuple[str, Any], names: dict[int, str]) -> EventRow:  # Any: rows of several tables
     source, row = item
     if source == "post":
         return _post_row(row, names)
     if source == "completion":
         return _completion_row(row, names)
+    if source == "stack":
+        return _stack_row(row)
     if source == "skipped":
         return _skipped_row(row, names)
     return _other_row(row, names)
@@ -324,6 +332,27 @@ def _skipped_row(row: Any, names: dict[int, str]) -> EventRow:  # Any: as above
         cpu=row.cpu,
         location=row.location,
         fields={},
+    )
+
+
+def _stack_row(event: StackEvent) -> EventRow:
+    return EventRow(
+        t_ns=event.t_ns,
+        kind="network",
+        name=event.source,
+        event_id=event.event_id,
+        text=stack_words(event),
+        operation=None,
+        direction=None,
+        status=None if event.status is None else fmt.to_status(event.status),
+        bytes=event.bytes,
+        buffer=None,
+        address=None,
+        tid=None,
+        header_pid=event.pid,
+        cpu=None,
+        location=None,
+        fields={"match": event.match},
     )
 
 

@@ -12,6 +12,7 @@ from app.format import Address, Status
 from app.links import operation_link
 from app.queries.resolution import LEVELS, LONG_NS, joined, level_for, pieces
 from app.queries.socket_moments import MAX_MOMENTS, Moment, moments
+from app.queries.transport import stack_moments
 from collector.store.tables import FEW_OPERATIONS, TRACE
 from collector.words import OPERATION_KINDS, OUTCOMES, SPACES, word_at
 
@@ -110,7 +111,7 @@ def timeline(db: Connection, socket_n: int, from_ns: int, to_ns: int) -> Timelin
         bars=() if is_band else tuple(bars),
         band=tuple(band),
         bytes=tuple(counted),
-        moments=tuple(errors + moments(db, socket_n, from_ns, to_ns)),
+        moments=tuple(errors + moments(db, socket_n, from_ns, to_ns) + stack_moments(db, socket_n, from_ns, to_ns)),
         is_band=is_band,
         posted=posted,
     )

@@ -6,11 +6,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 
 from app import format as fmt
-from app.filters import Conditions, Filter, one_of, one_word, parse_address, parse_bytes, parse_count, parse_duration, yes_no
+from app.filters import Conditions, Filter, one_of, one_word, parse_address, parse_bytes, parse_count, parse_duration, parse_text, yes_no
 from app.links import ProcessRef, socket_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.addresses import remote_filter
-from app.queries.connection import PROTOCOLS, own_connection_filters
+from app.queries.connection import PROTOCOLS, at_addresses, own_connection_filters
+from app.queries.names import numbers_of_names
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import life_filters, process_columns, process_filter, process_ref, process_table
 from collector.store.evidence import HALF_CLOSED_NS, half_closed, is_left_open
@@ -109,6 +110,7 @@ FILTERS = (
     Filter("endpoint", parse_address, lambda v: socket.c.endpoint == fmt.stored_address(v), "at endpoint {}", "Endpoint", hint="0x…"),
     *own_connection_filters(socket),
     remote_filter(socket.c.remote_n),
+    Filter("host", parse_text, lambda v: at_addresses(socket, numbers_of_names(v)), "with a name like “{}”", "Name", hint="example.com"),
     Filter(
         "type",
         one_of(tuple(TYPES)),

@@ -17,7 +17,7 @@ COLUMNS = (
     Column("t_ns", "Time", "time", keeps=True),
     Column("socket", "Socket", "socket", keeps=True),
     Column("process", "Process", "process"),
-    Column("remote", "Remote", "mono"),
+    Column("remote", "Remote", "endpoint"),
     Column("reason", "Reason", "abort_reason", term="abort reason"),
     Column("initiator", "By", "initiator"),
     Column("during", "While", term="while"),

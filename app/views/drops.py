@@ -19,10 +19,10 @@ COLUMNS = (
     Column("t_ns", "Time", "time", keeps=True),
     Column("socket", "Socket", "socket", keeps=True),
     Column("process", "Process", "process"),
-    Column("local", "Local", "mono"),
+    Column("local", "Local", "endpoint"),
     Column("reason", "Reason", "drop_reason", term="drop"),
     Column("length", "Size", "bytes"),
-    Column("source", "From", "mono"),
+    Column("source", "From", "endpoint"),
     Column("receives_outstanding", "Receives waiting", "count"),
     Column("receive_buffer_bytes", "SO_RCVBUF", "bytes"),
 )

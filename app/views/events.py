@@ -23,7 +23,7 @@ COLUMNS = (
     Column("bytes", "Bytes", "past"),
     Column("buffer", "Buffer", "optional_address", term="buffer"),
     Column("status", "Status", "status", term="status"),
-    Column("address", "Address", "optional"),
+    Column("address", "Address", "optional_endpoint"),
     Column("location", "Location", "optional", term="location"),
     Column("tid", "Thread", "number"),
     Column("header_pid", "Header pid", "number", term="header process"),

@@ -20,7 +20,7 @@ COLUMNS = (
     Column("kind", "Call", "kind", term="operation"),
     Column("socket", "Socket", "socket"),
     Column("process", "Process", "process"),
-    Column("remote", "Remote", "mono"),
+    Column("remote", "Remote", "endpoint"),
     Column("first_ns", "First", "time"),
     Column("last_ns", "Last", "time"),
     Column("per_second", "Per second", "rate"),

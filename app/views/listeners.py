@@ -18,7 +18,7 @@ router = APIRouter()
 
 COLUMNS = (
     Column("socket", "Socket", "socket", keeps=True, term="listener"),
-    Column("local", "Local", "mono", keeps=True),
+    Column("local", "Local", "endpoint", keeps=True),
     Column("process", "Process", "process"),
     Column("first_ns", "First seen", "time", term="first seen"),
     Column("closed_ns", "Closed", "ended"),
@@ -38,7 +38,7 @@ FAILURE_COLUMNS = (
     Column("t_ns", "Time", "time", keeps=True),
     Column("status", "Status", "status", keeps=True, term="status"),
     Column("what", "What"),
-    Column("peer", "From", "optional"),
+    Column("peer", "From", "optional_endpoint"),
     Column("reason", "Abort reason", "drop_reason"),
     Column("socket", "Listener", "socket"),
     Column("process", "Process", "process"),

@@ -19,7 +19,7 @@ __all__ = ["PortsPage", "router"]
 router = APIRouter()
 
 REMOTE_COLUMNS = (
-    Column("host", "Remote host", "mono", keeps=True),
+    Column("host", "Remote host", "endpoint", keeps=True),
     Column("count", "Connections", "count", keeps=True),
     Column("process", "Process", "process"),
     Column("per_second", "Per second", "rate"),
@@ -45,7 +45,7 @@ USE_COLUMNS = (
 FAILURE_COLUMNS = (
     Column("t_ns", "Time", "time", keeps=True),
     Column("status", "Status", "status", keeps=True, term="status"),
-    Column("requested", "Asked for", "mono"),
+    Column("requested", "Asked for", "endpoint"),
     Column("socket", "Socket", "socket"),
     Column("process", "Process", "process"),
 )

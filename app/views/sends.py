@@ -34,7 +34,7 @@ COLUMNS = (
     Column("send_buffer_bytes", "SO_SNDBUF", "past"),
     Column("backlog_bytes", "Backlog", "past"),
     Column("process", "Process", "process"),
-    Column("remote", "Remote", "mono"),
+    Column("remote", "Remote", "endpoint"),
     Column("first_ns", "First", "time"),
     Column("last_ns", "Last", "time"),
 )

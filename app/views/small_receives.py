@@ -22,7 +22,7 @@ COLUMNS = (
     Column("bytes", "Received", "bytes"),
     Column("arrived", "Arrived", "bytes", term="indication"),
     Column("lost", "Cut off", "bytes"),
-    Column("peer", "From", "optional"),
+    Column("peer", "From", "optional_endpoint"),
     Column("posted_tid", "Thread", "number"),
     Column("stack", "Stack", "stack", term="stack"),
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fastapi import APIRouter, Request
+from sqlalchemy import Connection
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app import format as fmt
@@ -21,10 +22,12 @@ from app.notes import notes_part
 from app.page import Crumb, Page
 from app.paging import Position
 from app.queries import socket_tables as tables
+from app.queries.names import NameRow, address_names
 from app.queries.operations import operation, operation_rows
 from app.queries.socket_events import KINDS, EventRow, socket_events
 from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, socket_phases
 from app.queries.socket_timeline import operation_numbers, timeline
+from app.queries.transport import stack_said, stack_sums
 from app.render import render, wanted_form
 from app.urls import with_query
 from app.views.described import described
@@ -50,11 +53,11 @@ OPERATION_COLUMNS = (
     Column("posted_len", "Buffer size", "bytes"),
     Column("buffer", "Buffer", "optional_address", term="buffer"),
     Column("status", "Status", "status", term="status"),
-    Column("peer", "Peer", "optional"),
+    Column("peer", "Peer", "optional_endpoint"),
     Column("posted_tid", "Thread", "number"),
 )
 PEER_COLUMNS = (
-    Column("peer", "Peer", "mono", keeps=True),
+    Column("peer", "Peer", "endpoint", keeps=True),
     Column("bytes_sent", "Sent", "bytes"),
     Column("bytes_received", "Received", "bytes"),
     Column("sends", "Sends", "count"),
@@ -82,12 +85,36 @@ ABORT_COLUMNS = (
 )
 ACCEPTED_COLUMNS = (
     Column("socket", "Socket", "socket", keeps=True),
-    Column("remote", "Remote", "mono", keeps=True),
+    Column("remote", "Remote", "endpoint", keeps=True),
     Column("first_ns", "First seen", "time"),
     Column("end", "End", "words"),
     Column("bytes_sent", "Sent", "bytes"),
     Column("bytes_received", "Received", "bytes"),
     Column("errors", "Errors", "errors"),
+)
+
+
+STACK_COLUMNS = (
+    Column("source", "Source", keeps=True),
+    Column("match", "Joined", "certainty"),
+    Column("bytes_sent", "Sent", "bytes", keeps=True),
+    Column("bytes_received", "Received", "bytes"),
+    Column("sends", "Sends", "count"),
+    Column("receives", "Receives", "count"),
+    Column("retransmits", "Retransmits", "errors"),
+    Column("bytes_retransmitted", "Sent again", "past"),
+    Column("rtt_ns", "Round trip", "latency"),
+    Column("min_rtt_ns", "Least", "latency"),
+    Column("max_rtt_ns", "Most", "latency"),
+)
+NAME_COLUMNS = (
+    Column("name", "Name", "text", keeps=True),
+    Column("first_ns", "First answer", "time", keeps=True),
+    Column("last_ns", "Last answer", "time"),
+    Column("answers", "Answers", "count"),
+    Column("pid", "Asked by process", "optional"),
+    Column("is_own", "By this process", "flag"),
+    Column("source", "Source", "text"),
 )
 
 
@@ -122,6 +149,8 @@ class SocketPage(Page):
     aborts: Listing
     options: Listing
     peers: Listing
+    stack: Listing
+    names: Listing
     accepted: Listing
     operations: Listing
     operations_href: str = field(metadata={"json": False})
@@ -166,6 +195,9 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         aborts=plain_listing("aborts", path, ABORT_COLUMNS, known.aborts),
         options=plain_listing("options", path, OPTION_COLUMNS, tables.socket_options(trace.db, head.n)),
         peers=plain_listing("peers", path, PEER_COLUMNS, tables.socket_peers(trace.db, head.n) if head.is_datagram else []),
+        stack=plain_listing("stack", path, STACK_COLUMNS, stack_sums(trace.db, head.n)),
+        names=plain_listing("names", path, NAME_COLUMNS, known.names),
+        addresses=tuple(text for text in (head.local, head.remote) if text is not None),
         accepted=plain_listing("accepted", path, ACCEPTED_COLUMNS, accepted[:ACCEPTED_SHOWN]),
         accepted_href=_accepted_href(trace, head) if len(accepted) > ACCEPTED_SHOWN else "",
         operations=_operations(trace, head, path, shown, limit=OPERATIONS_SHOWN * times),
@@ -239,7 +271,15 @@ def _known(trace: OpenTrace, head: SocketHead) -> Known:
         peers=len(tables.socket_peers(db, head.n)) if head.is_datagram else 0,
         dropped=tables.socket_dropped(db, head.n) if head.is_datagram else 0,
         listened=tables.socket_listened(db, head.n) if head.listener else None,
+        stack=stack_said(db, head.n),
+        names=tuple(_names(db, head)),
     )
+
+
+def _names(db: Connection, head: SocketHead) -> list[NameRow]:
+    """Names that led to its peer."""
+    pid = None if head.process is None else head.process.pid
+    return address_names(db, head.remote, pid=pid, before_ns=head.until_ns)
 
 
 def _whole(trace: OpenTrace, head: SocketHead) -> tuple[int, int]:

@@ -22,7 +22,7 @@ COLUMNS = (
     Column("mean_ns", "Mean wait", "duration"),
     Column("small_sends", "Small sends", "count"),
     Column("process", "Process", "process"),
-    Column("remote", "Remote", "mono"),
+    Column("remote", "Remote", "endpoint"),
     Column("first_ns", "First", "time"),
     Column("last_ns", "Last", "time"),
 )

@@ -1,0 +1,207 @@
+"""What the network stack itself says of a socket's connection: its sums, what happened, and which side that points to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, func, or_, select
+
+from app import format as fmt
+from app.queries.socket_moments import MAX_MOMENTS, Moment
+from collector.store.tables import TRACE
+from collector.words import TRANSPORT_DEEDS, TRANSPORT_SOURCES, word_at
+
+__all__ = ["StackEvent", "StackSaid", "StackSum", "stack_events", "stack_moments", "stack_said", "stack_sums", "stack_words"]
+
+_flow = TRACE.tables["transport_flow"]
+_event = TRACE.tables["transport_event"]
+
+_RETRANSMITS = ("retransmit", "SYN retransmitted")
+_RESETS = ("reset received", "refused by a reset", "ended by a SYN")
+_GAVE_UP = (
+    "connect timed out",
+    "retransmissions gave up",
+    "keep-alives gave up",
+    "disconnect timed out",
+    "closed window timed out",
+    "FIN-WAIT-2 timed out",
+)
+_OWN_ABORTS = ("abort requested", "aborted by the system")
+
+
+@dataclass(frozen=True, slots=True)
+class StackSum:
+    """A connection as one source counted it; None is what that source does not say."""
+
+    source: str
+    match: str
+    bytes_sent: int
+    bytes_received: int
+    sends: int
+    receives: int
+    retransmits: int
+    bytes_retransmitted: int | None
+    rtt_ns: int | None
+    min_rtt_ns: int | None
+    max_rtt_ns: int | None
+    first_ns: int
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StackEvent:
+    """Something that happened to a connection. `match` says how sure it is that the connection is the socket's."""
+
+    n: int
+    t_ns: int
+    deed: str
+    source: str
+    match: str
+    event_id: int
+    pid: int | None
+    status: int | None
+    state: int | None
+    count: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StackSaid:
+    """What of it tells who ended a connection; the first of each. `is_sure` is whether addresses and process were equal."""
+
+    retransmits: int
+    last_retransmit_ns: int | None
+    reset: StackEvent | None
+    gave_up: StackEvent | None
+    own_abort: StackEvent | None
+    is_sure: bool
+
+
+def stack_sums(db: Connection, socket_n: int) -> list[StackSum]:
+    """The connection of a socket by source; empty where nothing of it was recorded, or several sockets shared its addresses."""
+    f = _flow.c
+    rows: Sequence[Any] = db.execute(  # Any: columns of several types
+        select(
+            f.source,
+            func.max(f.match).label("match"),  # inferred is the greater word
+            *(func.sum(f[name]).label(name) for name in ("bytes_sent", "bytes_received", "sends", "receives", "retransmits")),
+            func.sum(f.bytes_retransmitted).label("bytes_retransmitted"),
+            *(func.max(f[name]).label(name) for name in ("rtt_us", "max_rtt_us")),
+            func.min(f.min_rtt_us).label("min_rtt_us"),
+            func.min(f.first_ns).label("first_ns"),
+            func.max(f.last_ns).label("last_ns"),
+        )
+        .where(f.trace_id == 1, f.socket_n == socket_n)
+        .group_by(f.source)
+        .order_by(f.source)
+    ).all()
+    return [
+        StackSum(
+            source=word_at(TRANSPORT_SOURCES, row.source) or fmt.UNKNOWN,
+            match=row.match,
+            bytes_sent=row.bytes_sent,
+            bytes_received=row.bytes_received,
+            sends=row.sends,
+            receives=row.receives,
+            retransmits=row.retransmits,
+            bytes_retransmitted=row.bytes_retransmitted,
+            rtt_ns=_ns(row.rtt_us),
+            min_rtt_ns=_ns(row.min_rtt_us),
+            max_rtt_ns=_ns(row.max_rtt_us),
+            first_ns=row.first_ns,
+            last_ns=row.last_ns,
+        )
+        for row in rows
+    ]
+
+
+def _ns(us: int | None) -> int | None:
+    return None if us is None else us * 1_000
+
+
+def _of_socket(socket_n: int) -> ColumnElement[bool]:
+    """Events of the socket's own connections, and those at addresses that several sockets had one after the other."""
+    own = select(_flow.c.n).where(_flow.c.trace_id == 1, _flow.c.socket_n == socket_n)
+    return or_(_event.c.flow_n.in_(own), _event.c.socket_n == socket_n)
+
+
+def _events(db: Connection, socket_n: int, *wanted: ColumnElement[bool], limit: int) -> list[StackEvent]:
+    e = _event.c
+    rows: Sequence[Any] = db.execute(  # Any: columns of several types
+        select(e.n, e.t_ns, e.deed, e.event, e.pid, e.status, e.state, e.count.label("times"), e.bytes, e.socket_n, _flow.c.source)
+        .add_columns(_flow.c.match)
+        .join(_flow, (_flow.c.trace_id == 1) & (_flow.c.n == e.flow_n))
+        .where(e.trace_id == 1, _of_socket(socket_n), *wanted)
+        .order_by(e.t_ns, e.n)
+        .limit(limit)
+    ).all()
+    return [
+        StackEvent(
+            n=row.n,
+            t_ns=row.t_ns,
+            deed=word_at(TRANSPORT_DEEDS, row.deed) or fmt.UNKNOWN,
+            source=word_at(TRANSPORT_SOURCES, row.source) or fmt.UNKNOWN,
+            match=row.match or "inferred",  # addresses used again are told apart by time
+            event_id=row.event,
+            pid=row.pid,
+            status=row.status,
+            state=row.state,
+            count=row.times,
+            bytes=row.bytes,
+        )
+        for row in rows
+    ]
+
+
+def stack_events(db: Connection, socket_n: int, from_ns: int, to_ns: int, limit: int) -> list[StackEvent]:
+    """What happened to a socket's connection in a range, in time order."""
+    return _events(db, socket_n, _event.c.t_ns >= from_ns, _event.c.t_ns <= to_ns, limit=limit)
+
+
+def _deeds(*words: str) -> ColumnElement[bool]:
+    return _event.c.deed.in_([TRANSPORT_DEEDS.index(word) for word in words])
+
+
+def stack_moments(db: Connection, socket_n: int, from_ns: int, to_ns: int) -> list[Moment]:
+    """Retransmits, resets and timeouts of a range as moments of the timeline; at most MAX_MOMENTS of each."""
+    here = (_event.c.t_ns >= from_ns, _event.c.t_ns <= to_ns)
+    found = []
+    for what, deeds in (("retransmit", _RETRANSMITS), ("reset", (*_RESETS, *_GAVE_UP, *_OWN_ABORTS))):
+        events = _events(db, socket_n, *here, _deeds(*deeds), limit=MAX_MOMENTS)
+        found += [Moment(what, event.t_ns, stack_words(event, with_source=True)) for event in events]
+    return found
+
+
+def stack_said(db: Connection, socket_n: int) -> StackSaid | None:
+    """What the stack says of the end of a socket's connection; None where it says nothing."""
+    e = _event.c
+    again: Any = db.execute(  # Any: a row
+        select(func.count(), func.max(e.t_ns)).where(e.trace_id == 1, _of_socket(socket_n), _deeds(*_RETRANSMITS))
+    ).one()
+    first = {}
+    for name, deeds in (("reset", _RESETS), ("gave_up", _GAVE_UP), ("own_abort", _OWN_ABORTS)):
+        events = _events(db, socket_n, _deeds(*deeds), limit=1)
+        first[name] = events[0] if events else None
+    known = [event for event in first.values() if event is not None]
+    if not again[0] and not known:
+        return None
+    matches = db.execute(select(_flow.c.match).where(_flow.c.trace_id == 1, _flow.c.socket_n == socket_n).distinct()).scalars().all()
+    return StackSaid(again[0], again[1], first["reset"], first["gave_up"], first["own_abort"], list(matches) == ["exact"])
+
+
+def stack_words(event: StackEvent, *, with_source: bool = False) -> str:
+    """An event in words."""
+    text = event.deed
+    if event.deed == "state":
+        text = "the connection changes its state"
+    elif event.deed in _RETRANSMITS and event.count:
+        text += f", number {fmt.count(event.count)}"
+    if event.bytes is not None:
+        text += f" of {fmt.bytes_text(event.bytes)}"
+    if event.state is not None and event.deed in ("state", "there already"):
+        text += f": {event.state} as the stack numbers them"
+    if event.status:
+        text += f": {fmt.status(fmt.Status(event.status))}"
+    if with_source:
+        text += f" ({event.source} {event.event_id})"
+    return text if event.match == "exact" else f"{text} (inferred to be this socket)"
