@@ -89,8 +89,8 @@ class Page:
     """The base of all pages.
 
     `section` is the entry of the navigation that is lit, `canonical` the path under which others find the page's object where the request's
-    own path need not be that. `addresses` are socket addresses that stand outside of its tables. `within` is the key of the trace to which a
-    search from here keeps, for pages of no trace. `has_report` says that the page also comes as one file that needs no server.
+    own path need not be that. `addresses` are socket addresses that stand outside of its tables. `within` is the key of the trace to which
+    a search from here keeps, for pages of no trace. `has_report` says that the page also comes as one file that needs no server.
     """
 
     has_report: ClassVar[bool] = False

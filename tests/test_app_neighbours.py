@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app import format as fmt
+from collector.etlwriter.payloads import Values
 from tests.build import Trace, afd
 from tests.build.events import ENDPOINT, PID, Event, event
 from tests.build.imported import Imported, ImportTrace
@@ -153,7 +154,7 @@ def test_a_reset_from_the_peer_says_which_side_ended_it(pages: Pages, import_tra
 
     assert said["network"]["text"].startswith("The network stack received a reset of this connection from the peer")
     assert (said["network"]["certainty"], said["network"]["side"]) == ("certain", "peer")
-    assert said["retransmits"]["text"].startswith("The network stack sent data of it again twice")
+    assert said["retransmits"]["text"].startswith("The network stack sent data of it again once")
     assert "network" not in alone
     if alone["end"]["side"] == "peer or network":
         assert said["end"]["side"] == "peer"
@@ -187,7 +188,47 @@ def test_what_is_joined_by_process_and_time_is_marked_inferred(import_trace: Imp
 def test_the_timeline_marks_retransmits_and_resets(pages: Pages) -> None:
     figure = pages.json(f"{pages.socket}/timeline?from=0&to=10000000")["figure"]
     names = [trace.get("name") for trace in figure["data"]]
-    assert {"again", "network"} <= set(names)
+    assert {"resent", "network"} <= set(names)
+
+
+# ---------------------------------------------------------------------------------------------------- memory and catalog
+
+
+def test_an_address_shows_the_virtual_memory_around_it(import_trace: ImportTrace) -> None:
+    base, large = 0x7FF0_1000_0000, 0x10_0000
+    memory: Values = {"base_address": base, "process_id": PID}
+    pages = Pages(
+        import_trace(
+            Trace().cpu(
+                0,
+                process_rundown(),
+                event("VirtualAlloc", at_us=10, header={"tid": 11}, region_size=large, flags=0x2000).with_values(**memory),
+                event("VirtualAlloc", at_us=20, header={"tid": 11}, region_size=4096, flags=0x1000).with_values(**memory),
+                event("VirtualFree", at_us=90, header={"tid": 12}, region_size=large, flags=0x8000).with_values(**memory),
+            )
+        )
+    )
+
+    def calls(address: int) -> list[tuple[object, ...]]:
+        return [(row["t_ns"], row["what"], row["how"], row["size"]) for row in pages.json(f"address/{address:#x}")["memory"]["rows"]]
+
+    reserved, freed = (10_000, "VirtualAlloc", "reserve", large), (90_000, "VirtualFree", "release", large)
+    assert calls(base) == calls(base + 4_095) == [reserved, (20_000, "VirtualAlloc", "commit", 4_096), freed]
+    assert calls(base + 4_096) == calls(base + large - 1) == [reserved, freed]
+    assert calls(base - 1) == calls(base + large) == []
+    assert "Virtual memory around it" in pages.html(f"address/{base:#x}")
+
+
+def test_changes_of_the_winsock_catalog_stand_on_the_trust_page(import_trace: ImportTrace) -> None:
+    entry: Values = {"lsp_name": EVIL, "catalog": 64, "installer": "C:\\setup.exe", "category": 1007}
+    pages = Pages(import_trace(aborted(event("LspInstalled", at_us=50, header={"pid": PID}).with_values(**entry))))
+
+    assert pages.json("trust")["catalog"]["rows"] == [
+        {"t_ns": 50_000, "what": "installed", "name": EVIL, "bits": 64, "installer": "C:\\setup.exe", "entry": 1007, "pid": PID}
+    ]
+    html = pages.html("trust")
+    assert "Changes of the Winsock catalog" in html
+    assert "<script>alert" not in html
 
 
 def test_a_trace_without_neighbours_shows_none_of_it(sample: Imported) -> None:

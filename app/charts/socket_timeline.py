@@ -25,7 +25,7 @@ _MOMENTS = {
     "abort": ("aborts", "diamond", "error", 10),
     "disconnect": ("disconnects", "triangle-left-open", "error", 9),
     "reset": ("network", "star-open", "error", 10),
-    "retransmit": ("again", "line-ew-open", "send", 9),
+    "retransmit": ("resent", "line-ew-open", "send", 9),
     "drop": ("drops", "triangle-down-open", "error", 9),
     "arrival": ("arrived", "triangle-down", "receive", 6),
     "request": ("requests", "diamond-open", "connect", 8),

@@ -175,18 +175,23 @@ def stack_moments(db: Connection, socket_n: int, from_ns: int, to_ns: int) -> li
 def stack_said(db: Connection, socket_n: int) -> StackSaid | None:
     """What the stack says of the end of a socket's connection; None where it says nothing."""
     e = _event.c
-    again: Any = db.execute(  # Any: a row
-        select(func.count(), func.max(e.t_ns)).where(e.trace_id == 1, _of_socket(socket_n), _deeds(*_RETRANSMITS))
-    ).one()
+    again: Sequence[Any] = db.execute(  # Any: rows
+        select(func.count(), func.max(e.t_ns))
+        .join(_flow, (_flow.c.trace_id == 1) & (_flow.c.n == e.flow_n))
+        .where(e.trace_id == 1, _of_socket(socket_n), _deeds(*_RETRANSMITS))
+        .group_by(_flow.c.source)
+    ).all()
+    retransmits = max((count for count, _ in again), default=0)  # two sources tell of the same ones
+    last_ns = max((last for _, last in again), default=None)
     first = {}
     for name, deeds in (("reset", _RESETS), ("gave_up", _GAVE_UP), ("own_abort", _OWN_ABORTS)):
         events = _events(db, socket_n, _deeds(*deeds), limit=1)
         first[name] = events[0] if events else None
     known = [event for event in first.values() if event is not None]
-    if not again[0] and not known:
+    if not retransmits and not known:
         return None
     matches = db.execute(select(_flow.c.match).where(_flow.c.trace_id == 1, _flow.c.socket_n == socket_n).distinct()).scalars().all()
-    return StackSaid(again[0], again[1], first["reset"], first["gave_up"], first["own_abort"], list(matches) == ["exact"])
+    return StackSaid(retransmits, last_ns, first["reset"], first["gave_up"], first["own_abort"], list(matches) == ["exact"])
 
 
 def stack_words(event: StackEvent, *, with_source: bool = False) -> str:

@@ -7,11 +7,12 @@ from sqlalchemy import Connection, func, select
 from collector.store.tables import TRACE
 from collector.words import MATCHES, OUTCOMES, word_at
 
-__all__ = ["Unmatched", "heap_doubts", "owners_unknown", "unmatched"]
+__all__ = ["CatalogChange", "Unmatched", "catalog_changes", "heap_doubts", "owners_unknown", "unmatched"]
 
 _operations = TRACE.tables["operation_sum"]
 _sockets = TRACE.tables["process_sum"]
 _counter = TRACE.tables["heap_counter"]
+_change = TRACE.tables["catalog_change"]
 _skipped = TRACE.tables["skipped"]
 
 
@@ -23,6 +24,28 @@ class Unmatched:
     by_outcome: tuple[tuple[str, int], ...]
     without_post: int
     left_out: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChange:
+    """Something that changed the Winsock catalog. `bits` says which of the two catalogs, `entry` the entry's id."""
+
+    t_ns: int
+    what: str
+    name: str | None
+    bits: int | None
+    installer: str | None
+    entry: int | None
+    pid: int | None
+
+
+def catalog_changes(db: Connection, limit: int) -> list[CatalogChange]:
+    """Layered providers installed, removed or disabled, and resets, in time order; they see all traffic of programs."""
+    c = _change.c
+    rows = db.execute(
+        select(c.t_ns, c.what, c.name, c.catalog_bits, c.installer, c.entry, c.pid).where(c.trace_id == 1).order_by(c.n).limit(limit)
+    )
+    return [CatalogChange(*row) for row in rows]
 
 
 def unmatched(db: Connection) -> Unmatched:

@@ -13,6 +13,7 @@ from app.links import parse_address
 from app.listing import Column, Listing, plain_listing
 from app.page import Page
 from app.queries import address_history as queries
+from app.queries.memory_calls import memory_calls_at
 from app.render import render
 from app.urls import with_query
 from app.views.allocations import COLUMNS as ALLOCATION_COLUMNS
@@ -36,6 +37,18 @@ RANGE_COLUMNS = (
 )
 
 
+MEMORY_COLUMNS = (
+    Column("t_ns", "Time", "time", keeps=True),
+    Column("what", "Call", keeps=True),
+    Column("how", "How"),
+    Column("process", "Process", "process"),
+    Column("low", "From", "hex_address"),
+    Column("high", "To", "hex_address"),
+    Column("size", "Size", "bytes"),
+    Column("tid", "Thread", "number"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPage(Page):
     """One address. Of the kinds in `cut` only the first `most` are here; `all_hrefs` are the lists of everything of such a kind."""
@@ -46,6 +59,7 @@ class AddressPage(Page):
     operations: Listing
     overlaps: Listing
     ranges: Listing
+    memory: Listing
     most: int
     cut: tuple[str, ...]
     all_hrefs: Mapping[str, str] = field(metadata={"json": False})
@@ -59,12 +73,12 @@ class AddressPage(Page):
     openapi_extra=described("format"),
 )
 def address(request: Request, trace: ReadTrace, address: str) -> Response:
-    """What lived and what happened at an address: endpoints, allocations, buffers of operations, overlaps, modules, thread stacks."""
+    """What lived and what happened at an address: endpoints, allocations, buffers of operations, overlaps, ranges, virtual memory."""
     value = parse_address(address)
     path = trace.urls("address", trace_key=trace.key, address=value)
     columns = {
         "sockets": SOCKET_COLUMNS, "allocations": ALLOCATION_COLUMNS, "operations": OPERATION_COLUMNS, "overlaps": OVERLAP_COLUMNS,
-        "ranges": RANGE_COLUMNS,
+        "ranges": RANGE_COLUMNS, "memory": MEMORY_COLUMNS,
     }  # fmt: skip
     there: dict[str, Sequence[Any]] = {  # Any: each kind has a row type of its own
         "sockets": queries.sockets_at(trace.db, value),
@@ -72,6 +86,7 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         "operations": queries.operations_at(trace.db, value),
         "overlaps": queries.overlaps_at(trace.db, value),
         "ranges": queries.ranges_at(trace.db, value),
+        "memory": memory_calls_at(trace.db, value, queries.MAX_ROWS + 1),
     }
     found = {name: plain_listing(name, path, columns[name], rows[: queries.MAX_ROWS]) for name, rows in there.items()}
     cut = tuple(name for name, rows in there.items() if len(rows) > queries.MAX_ROWS)
@@ -100,5 +115,6 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         operations=found["operations"],
         overlaps=found["overlaps"],
         ranges=found["ranges"],
+        memory=found["memory"],
     )
     return render(request, "address.html", page)

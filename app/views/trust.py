@@ -34,6 +34,17 @@ INVENTORY_COLUMNS = (
     Column("provider", "Provider id", "mono"),
 )
 
+CATALOG_COLUMNS = (
+    Column("t_ns", "Time", "time", keeps=True),
+    Column("what", "What", keeps=True),
+    Column("name", "Layered provider", "optional_text"),
+    Column("bits", "Catalog", "optional"),
+    Column("installer", "By the program", "optional_text"),
+    Column("entry", "Entry", "optional"),
+    Column("pid", "Process id", "optional"),
+)
+CHANGES_SHOWN = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustPage(Page):
@@ -45,6 +56,7 @@ class TrustPage(Page):
     unknown_owners: int
     unseen_creates: int
     heap: tuple[tuple[str, int], ...]
+    catalog: Listing
     listing: Listing
 
 
@@ -60,6 +72,7 @@ def trust(request: Request, trace: ReadTrace) -> Response:
         if known
         else "No problem of this data is known; below, all that is in the file."
     )
+    path = trace.urls("trust", trace_key=trace.key)
     page = TrustPage(
         title="Trust",
         sentence=sentence,
@@ -72,6 +85,7 @@ def trust(request: Request, trace: ReadTrace) -> Response:
         unknown_owners=owners,
         unseen_creates=creates,
         heap=queries.heap_doubts(trace.db),
-        listing=plain_listing("inventory", trace.urls("trust", trace_key=trace.key), INVENTORY_COLUMNS, inventory(trace.db)),
+        catalog=plain_listing("catalog", path, CATALOG_COLUMNS, queries.catalog_changes(trace.db, CHANGES_SHOWN)),
+        listing=plain_listing("inventory", path, INVENTORY_COLUMNS, inventory(trace.db)),
     )
     return render(request, "trust.html", page)
