@@ -223,3 +223,32 @@ def test_any_damage_ends_in_a_trace_or_a_message(data: st.DataObject, tmp_path_f
             assert name.endswith(f"(in damaged.{kind})")
             assert len(unpacked) <= 1 << 20
     assert all("\n" not in fault for fault in faults)
+
+
+@pytest.mark.parametrize("content", [b"\x01\x00snapshot" * 500, zip_of({"inner.etl": b"PK"}), b"<Events/>"])
+def test_heap_snapshots_are_left_out_and_that_is_said(tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"a/trace.etl": a_trace(), "b/one.heapstate": content, "c/Two.HeapState": content, "notes.txt": NOTES}
+    path = put(tmp_path, "memory.diagsession", zip_of(files))
+    notes: list[str] = []
+    faults: list[str] = []
+    assert [name for name, _ in found(path, on_note=notes.append, on_fault=faults.append)] == ["trace.etl (in memory.diagsession)"]
+    assert faults == []
+    (said,) = notes
+    assert said.startswith("memory.diagsession: Heap snapshots of Visual Studio (one.heapstate, Two.HeapState) are left out")
+
+    assert main(["collect", str(path), "--database", str(tmp_path / "database")]) == 0
+    assert said in capsys.readouterr().err
+    main(["inspect", str(path)])
+    assert said in capsys.readouterr().err
+
+
+def test_snapshots_alone_are_no_trace(tmp_path: Path) -> None:
+    said = refusal(put(tmp_path, "memory.diagsession", zip_of({"one.heapstate": b"x" * 100})))
+    assert "there is no trace in this" in said
+    assert "A heap snapshot of Visual Studio (one.heapstate) is left out: there is no description of such files." in said
+
+
+def test_a_package_without_snapshots_has_no_note(tmp_path: Path) -> None:
+    notes: list[str] = []
+    found(put(tmp_path, "bug.zip", zip_of({"trace.etl": a_trace(), "notes.txt": NOTES})), on_note=notes.append)
+    assert notes == []

@@ -34,6 +34,8 @@ _MOST_DEEP = 3
 _MOST_TIMES, _LEAST_LIMIT = 250, 1 << 30  # buffers that are nearly empty pack to a hundredth
 _ROOM_BYTES = 256 << 20
 _CHECK_BYTES = 64 << 20
+_SNAPSHOT = "heapstate"
+"""How names of heap snapshots in a .diagsession end."""
 _NAMES_SHOWN = 5
 _NAME_LENGTH = 80
 
@@ -68,6 +70,7 @@ class _Unpacking:
     found: int = 0
     others: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    snapshots: list[str] = field(default_factory=list)
 
     def count(self, size: int) -> None:
         """Take note of bytes that came out. Raises CollectCancelled; PackageError where it is too much."""
@@ -86,6 +89,18 @@ class _Unpacking:
                     f"{self.name}: there is no room to unpack it: {_ROOM_BYTES + _CHECK_BYTES:,} bytes must be left on the disk. Free some."
                 )
 
+    def about_snapshots(self) -> str:
+        """What is left out of a package of Visual Studio with heap snapshots; empty for one without."""
+        if not self.snapshots:
+            return ""
+        many = len(self.snapshots) > 1
+        names = f"{', '.join(self.snapshots[:_NAMES_SHOWN])}{', …' if len(self.snapshots) > _NAMES_SHOWN else ''}"
+        what, verb = ("Heap snapshots", "are") if many else ("A heap snapshot", "is")
+        return (
+            f"{what} of Visual Studio ({names}) {verb} left out: there is no description of such files. "
+            "What is shown of heaps comes from the heap events in the traces alone."
+        )
+
     def nothing(self, words: str) -> PackageError:
         """That there is no trace in a package of some kind, and what was there instead."""
         parts = [f"{self.name}: there is no trace in this {words}."]
@@ -93,6 +108,7 @@ class _Unpacking:
             more = len(self.others) - _NAMES_SHOWN
             parts.append(f"It holds {', '.join(self.others[:_NAMES_SHOWN])}{f' and {more:,} more' if more > 0 else ''}.")
         parts += self.faults[:_NAMES_SHOWN]
+        parts += [note] if (note := self.about_snapshots()) else []
         if not self.faults:
             parts.append("Name an .etl file, or a package with one inside.")
         return PackageError(" ".join(parts))
@@ -104,6 +120,7 @@ def traces_in(
     place: Path | None = None,
     should_cancel: Callable[[], bool] = lambda: False,
     on_fault: Callable[[str], None] = lambda sentence: None,
+    on_note: Callable[[str], None] = lambda sentence: None,
     most_bytes: int | None = None,
 ) -> Generator[Source, None, None]:
     """Each trace of a file that a user names, open; the caller closes it. What is no package is given as it is.
@@ -111,6 +128,7 @@ def traces_in(
     Args:
         place: a folder in which to unpack; the system's for such files where there is none.
         on_fault: told at the end, in a sentence each, what could not be read beside the traces that were found.
+        on_note: told at the end, in a sentence each, what of a package is no trace but might be missed.
         most_bytes: how much may come out of a package; else 250 times its size, or 1 GB for a small one.
 
     Raises: SourceError, EmptyTrace as `Source.open`; PackageError for a package without a trace, or of which too much comes out;
@@ -129,6 +147,8 @@ def traces_in(
             raise job.nothing(kind.words)
         for fault in job.faults:
             on_fault(f"{source.name}: {fault}")
+        if note := job.about_snapshots():
+            on_note(f"{source.name}: {note}")
 
 
 def _read(source: Source, place: Path | None, should_cancel: Callable[[], bool]) -> Source:
@@ -168,8 +188,9 @@ def _traces_of(member: Member, package: Source, job: _Unpacking, depth: int) -> 
             job.faults.append(f"{name} cannot be unpacked: {fault}.")
             return
         kind = None if is_etl(start) else _kind_of(start)
-        if kind is None and not is_etl(start) and form_of(start[:_SNIFF_BYTES]) is None:
-            job.others.append(name)
+        is_snapshot = name.lower().endswith(_SNAPSHOT) and not is_etl(start)
+        if is_snapshot or (kind is None and not is_etl(start) and form_of(start[:_SNIFF_BYTES]) is None):
+            (job.snapshots if is_snapshot else job.others).append(name)
             if member.is_on_the_way:
                 _pass(pieces)  # here, where it is counted and can be cancelled
             return

@@ -2,16 +2,18 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from collector.errors import StoreError
 from collector.limits import WhichSocket, Who, parse_moment, parse_which_socket, parse_who
+from collector.plain import say
 
 if TYPE_CHECKING:
     from collector.store.engine import TraceFolder
 
-__all__ = ["Verbs", "add_database", "add_range", "add_times", "folder_of", "new_verb", "output_path", "refusal", "socket_of"]
+__all__ = ["Verbs", "add_database", "add_range", "add_times", "folder_of", "new_verb", "output_path", "refusal", "socket_of", "tell_note"]
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -91,6 +93,11 @@ def socket_of(text: str) -> WhichSocket:
         return parse_which_socket(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def tell_note(sentence: str) -> None:
+    """Say on stderr what a user should know of an input, and what is no fault."""
+    say(sentence, file=sys.stderr)
 
 
 def _who(text: str) -> Who:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from collector.errors import PackageError
 from collector.limits import KINDS, Limits
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, tell_note
 from collector.verbs.gating import add_gate, verdict_of, wrong_gate
 from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
 from collector.verbs.storing import Results, collect_file, collect_source, summary, unpacking_place
@@ -125,7 +125,7 @@ def _collect_as_one(
     with contextlib.ExitStack() as stack:
         sources = []
         for file in args.files:
-            with contextlib.closing(traces_in(file, place=place, should_cancel=should_cancel, on_fault=refuse)) as found:
+            with contextlib.closing(traces_in(file, place=place, should_cancel=should_cancel, on_fault=refuse, on_note=tell_note)) as found:
                 sources += [stack.enter_context(source) for source in found]
         if len(sources) < 2:
             say("sockscope collect: --as one joins two files or more.", file=sys.stderr)

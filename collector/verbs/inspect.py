@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from collector.errors import CollectCancelled
 from collector.plain import plain_line, say
-from collector.verbs.arguments import Verbs, new_verb
+from collector.verbs.arguments import Verbs, new_verb, tell_note
 
 if TYPE_CHECKING:
     from collector.source import Source
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
     status = 0
     faults: list[str] = []
-    with contextlib.closing(traces_in(args.file, should_cancel=should_cancel, on_fault=faults.append)) as sources:
+    with contextlib.closing(traces_in(args.file, should_cancel=should_cancel, on_fault=faults.append, on_note=tell_note)) as sources:
         for n, source in enumerate(sources):
             if n and not args.json:
                 say("")

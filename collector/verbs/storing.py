@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked, TraceError
 from collector.plain import plain_line, say
+from collector.verbs.arguments import tell_note
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +98,7 @@ def collect_file(
     suffix = limits.suffix if limits else ""
     try:
         with contextlib.closing(
-            traces_in(file, place=unpacking_place(folder), should_cancel=should_cancel, on_fault=tell_fault)
+            traces_in(file, place=unpacking_place(folder), should_cancel=should_cancel, on_fault=tell_fault, on_note=tell_note)
         ) as sources:
             for n, source in enumerate(sources):
                 label = file if source.name == source.path.name else f"{file}: {source.name.partition(' (in ')[0]}"
