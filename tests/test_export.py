@@ -202,7 +202,7 @@ def test_a_part_of_a_stored_trace_is_what_collecting_that_part_gives(parts: Part
     copy_trace(parts.folder, parts.key, tmp_path / "part.db", lambda: False, lambda path: cut(path, limits, lambda: False))
     collected = parts.folder.trace_path(parts.collect(limits))
 
-    fewer = {"address", "stack", "stack_frame", "stack_ref"}  # those that nothing in the part names left the file
+    fewer = {"address", "address_name", "stack", "stack_frame", "stack_ref"}  # those that nothing in the part names left the file
     for table in TRACE.tables:
         mine, theirs = (set(rows_of(path, f'SELECT * FROM "{table}"')) for path in (tmp_path / "part.db", collected))
         if table in fewer:
@@ -266,6 +266,38 @@ def test_a_part_opens_in_the_dashboard_and_says_that_it_is_one(sample: Imported,
         for name in ("", "/trust", "/processes", "/sockets", "/operations", "/heap", "/allocations", "/stacks", "/overlaps", "/events"):
             assert client.get(f"/t/{sample.report.key}{limits.suffix}{name}").status_code == 200, name
         assert f"Only a part of this trace was stored: socket {link}." in client.get(f"/t/{sample.report.key}{limits.suffix}/trust").text
+
+
+def test_what_the_machine_knew_of_other_sockets_stays_at_home(tmp_path: Path) -> None:
+    """Names of their addresses, what the network stack said of them, memory of the process."""
+    ips = [bytes(10) + b"\xff\xff" + bytes((192, 0, 2, last)) for last in (1, 2)]
+    flow = {"first_ns": 1, "last_ns": 5, "local": "10.0.0.5:1", "protocol": 6}
+    rows: dict[str, list[dict[str, object]]] = {
+        "process": [{"pid": 4120}],
+        "address": [{"text": f"192.0.2.{n}:443", "ip": ip, "port": 443} for n, ip in enumerate(ips, 1)],
+        "socket": [
+            {"endpoint": 0xE0 + n, "process_n": 1, "first_ns": 0, "created_ns": 0, "last_ns": 9, "end": "open_at_end", "remote_n": n}
+            for n in (1, 2)
+        ],
+        "address_name": [
+            {"ip": ip, "address": f"192.0.2.{n}", "name": f"host{n}.example", "source": "x", "first_ns": 0, "last_ns": 0}
+            for n, ip in enumerate(ips, 1)
+        ],
+        "transport_flow": [flow | {"socket_n": n, "remote_ip": ips[(n or 2) - 1]} for n in (1, 2, None)],
+        "transport_event": [{"flow_n": n, "t_ns": 3} for n in (1, 2, 3)],
+        "virtual_memory": [{"t_ns": 3, "process_n": 1}],
+        "catalog_change": [{"t_ns": 3, "what": "installed"}],
+    }
+    folder = built_database(tmp_path / "neighbours", rows, key=KEY)
+    target = tmp_path / "one.db"
+    assert main(["export", KEY, "--socket", "0xe1@0", "-o", str(target), "--database", str(folder.root)]) == 0
+    assert rows_of(target, "SELECT name FROM v_address_names") == [("host1.example",)]
+    assert rows_of(target, "SELECT socket FROM v_transport_flows") == [("0xe1@0",)]
+    assert rows_of(target, "SELECT flow_n FROM transport_event") == [(1,)]
+    assert rows_of(target, "SELECT count(*) FROM virtual_memory") == [(0,)]
+    assert rows_of(target, "SELECT count(*) FROM catalog_change") == [(0,)]
+    assert b"host2" not in target.read_bytes()
+    assert rows_of(folder.trace_path(KEY), "SELECT count(*) FROM v_address_names") == [(2,)], "the trace itself stays as it was"
 
 
 def test_notes_on_other_things_stay_at_home(sample: Imported, tmp_path: Path) -> None:

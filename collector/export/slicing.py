@@ -94,6 +94,10 @@ def _forget_the_rest(connection: Connection) -> None:
     t = TRACE.tables
     used = [column for table in t.values() for column in table.c if column.name in _ADDRESSES]
     _keep(connection, t["address"], "n", used)
+    connection.exec_driver_sql(
+        "DELETE FROM address_name WHERE ip NOT IN (SELECT ip FROM address WHERE ip IS NOT NULL UNION SELECT local_ip FROM transport_flow "
+        "WHERE local_ip IS NOT NULL UNION SELECT remote_ip FROM transport_flow WHERE remote_ip IS NOT NULL)"
+    )
     refs = [column for table in t.values() for column in table.c if column.name.endswith("stack_ref")]
     _keep(connection, t["stack_ref"], "ref", refs)
     _keep(connection, t["stack"], "n", [t["stack_ref"].c.stack_n])

@@ -51,6 +51,13 @@ _ADDRESSES_LEFT = (
     "SELECT ip FROM address WHERE ip IS NOT NULL AND (n IN (SELECT local_n FROM socket) OR n IN (SELECT remote_n FROM socket) "
     "OR n IN (SELECT address_n FROM peer WHERE socket_n IN (SELECT n FROM socket)))"
 )
+# What the network stack and name resolution say, of the sockets that are left.
+_NEIGHBOURS_OF_SOCKETS = (
+    "DELETE FROM transport_flow WHERE coalesce(socket_n, -1) NOT IN (SELECT n FROM socket) "
+    "AND n NOT IN (SELECT flow_n FROM transport_event WHERE socket_n IN (SELECT n FROM socket))",
+    "DELETE FROM transport_event WHERE socket_n IS NOT NULL AND socket_n NOT IN (SELECT n FROM socket)",
+    f"DELETE FROM address_name WHERE ip NOT IN ({_ADDRESSES_LEFT})",  # noqa: S608 - written here
+)
 _NAMES_ANOTHER = (
     ("socket", "accepted_from_n", "socket"),
     ("socket", "loopback_peer_n", "socket"),
@@ -100,12 +107,7 @@ def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
         yield f"DELETE FROM owner WHERE process_n IS NULL OR process_n NOT IN ({numbers})"  # noqa: S608 - see above
         yield "DELETE FROM poll WHERE owner_n IS NULL OR owner_n NOT IN (SELECT n FROM owner)"
         yield "DELETE FROM raw_event WHERE pid IS NULL OR pid NOT IN (SELECT pid FROM process WHERE pid IS NOT NULL)"
-        yield (
-            "DELETE FROM transport_flow WHERE coalesce(socket_n, -1) NOT IN (SELECT n FROM socket) "
-            "AND n NOT IN (SELECT flow_n FROM transport_event WHERE socket_n IN (SELECT n FROM socket))"
-        )
-        yield "DELETE FROM transport_event WHERE socket_n IS NOT NULL AND socket_n NOT IN (SELECT n FROM socket)"
-        yield f"DELETE FROM address_name WHERE ip NOT IN ({_ADDRESSES_LEFT})"  # noqa: S608 - written here
+        yield from _NEIGHBOURS_OF_SOCKETS
         for table in _BY_SOCKET:
             yield f'DELETE FROM "{table}" WHERE socket_n IS NULL'  # noqa: S608 - see above
     if limits.sockets:
@@ -115,8 +117,9 @@ def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
             yield f"DELETE FROM {table} WHERE n NOT IN (SELECT {number} FROM socket WHERE {number} IS NOT NULL)"  # noqa: S608 - see above
         for table in ("thread", "module"):  # their stacks and their code
             yield f"DELETE FROM {table} WHERE process_n NOT IN (SELECT n FROM process)"  # noqa: S608 - see above
-        for table in ("poll", "raw_event", "heap_range", "heap_counter", "heap_anomaly", "heap_gauge"):
+        for table in ("poll", "raw_event", "heap_range", "heap_counter", "heap_anomaly", "heap_gauge", "virtual_memory", "catalog_change"):
             yield f"DELETE FROM {table}"  # noqa: S608 - see above
+        yield from _NEIGHBOURS_OF_SOCKETS
         for table in _BY_SOCKET:
             yield f'DELETE FROM "{table}" WHERE socket_n IS NULL'  # noqa: S608 - see above
     low, high = limits.from_ns, limits.to_ns
