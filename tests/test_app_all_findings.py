@@ -77,7 +77,8 @@ def test_every_filter_is_tried() -> None:
 @pytest.mark.parametrize("sort", [sign + one.key for one in all_findings.SORTS for sign in ("", "-")])
 def test_each_order_visits_every_finding_once(client: TestClient, sort: str) -> None:
     whole = [(row["key"], row["title"]) for row in asked(client, f"/findings?sort={sort}")["listing"]["rows"]]
-    met, href = [], f"/findings?sort={sort}&limit=2"
+    met: list[tuple[str, str]] = []
+    href = f"/findings?sort={sort}&limit=2"
     while href and len(met) < 20:
         listing = asked(client, href)["listing"]
         met += [(row["key"], row["title"]) for row in listing["rows"]]
@@ -147,7 +148,7 @@ def test_a_search_within_a_trace_asks_no_other(client: TestClient) -> None:
 
 
 def test_a_search_says_of_which_traces_the_catalog_knows_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
-    entries = [{"key": "aaaa00000001", "names_left_out": None}, {"key": "bbbb00000002"}]
+    entries: list[dict[str, object]] = [{"key": "aaaa00000001", "names_left_out": None}, {"key": "bbbb00000002"}]
     with served(many_traces(tmp_path_factory.mktemp("old"), entries)) as client:
         page = asked(client, "/search?q=client.exe")
         assert page["gaps"] == "What 1 trace of this database contains is not entered yet: run sockscope migrate where the files are."

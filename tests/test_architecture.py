@@ -26,6 +26,7 @@ LEAVES = {
 MAP: dict[str, tuple[str, ...]] = {
     "collector": ("collector.api",),
     "collector.api": ("collector.",),
+    "collector.retention": (),
     "collector.amounts": (),
     "collector.errors": (),
     "collector.clock": (),

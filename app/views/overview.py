@@ -23,6 +23,7 @@ from app.recording import Command
 from app.render import render
 from app.views.answers import Answerable, answerables, commands_for
 from app.views.described import described
+from app.views.labels import LabelPart, label_part
 from app.views.processes import COLUMNS as PROCESS_COLUMNS
 from app.views.ranges import taints, whole_trace
 
@@ -40,6 +41,7 @@ class OverviewPage(Page):
     """What one trace is about."""
 
     recorded: TraceRow
+    label: LabelPart
     contents: Contents
     counts: queries.Counts
     findings: tuple[finding_queries.FindingRow, ...]
@@ -77,6 +79,7 @@ def overview(request: Request, trace: ReadTrace) -> Response:
         section="overview",
         notes=notes_part(request, trace, "", all_below=True, limit=NOTES_SHOWN),
         recorded=recorded,
+        label=label_part(request, trace.key),
         contents=contents(trace.db),
         counts=counts,
         findings=tuple(findings),
