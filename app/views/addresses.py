@@ -98,7 +98,7 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         "overlaps": {"address": text},
     }
     hrefs = {name: with_query(trace.urls(name, trace_key=trace.key), query) for name, query in lists.items() if name in cut}
-    kinds = [name for name, listing in found.items() if listing.rows]
+    kinds = ["virtual memory" if name == "memory" else name for name, listing in found.items() if listing.rows]
     sentence = f"At this address: {', '.join(kinds)}." if kinds else "Nothing in this trace lived at this address or used it."
     page = AddressPage(
         title=f"Address {value}",

@@ -21,6 +21,8 @@ _LONGEST_NAME = 255
 _MOST_ADDRESSES = 64
 """Addresses of one answer that are taken."""
 _LONGEST_ADDRESS = 80
+_REMEMBERED, _MOST_REMEMBERED = 1_000, 4_096
+"""Characters of an answer whose reading is remembered, and how many of them: 10 MB at most."""
 _POINTER = 12
 """Query type of the way back, from an address to its name."""
 _MAPPED = bytes(10) + b"\xff\xff"
@@ -56,6 +58,7 @@ class AddressNames:
         self._most = most
         self._known: dict[_Key, list[int]] = {}  # first answer, last answer, how many
         self._left_out = 0
+        self._read: dict[tuple[str, str], tuple[str | None, list[bytes]]] = {}  # what was read of an answer; they come again and again
 
     def advance(self, batch: DecodedBatch) -> Rows:
         """Take in the answers of a window; hands on no rows, as a name may be answered again."""
@@ -100,10 +103,22 @@ class AddressNames:
                 if back is not None:
                     self._learn((back[0], back[1], source, pid), t_ns)
                 continue
-            called = _shown(name)
+            called, ips = self._reading(name, text)
             if called is not None:
-                for ip in addresses_in(text):
+                for ip in ips:
                     self._learn((ip, called, source, pid), t_ns)
+
+    def _reading(self, name: str, text: str) -> tuple[str | None, list[bytes]]:
+        """A name as it is kept, and the addresses of its answer."""
+        known = self._read.get((name, text))
+        if known is None:
+            called = _shown(name)
+            known = called, addresses_in(text) if called is not None else []
+            if len(name) + len(text) <= _REMEMBERED:
+                if len(self._read) >= _MOST_REMEMBERED:
+                    self._read.clear()
+                self._read[name, text] = known
+        return known
 
     def _learn(self, key: _Key, t_ns: int) -> None:
         known = self._known.get(key)
