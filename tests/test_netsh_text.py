@@ -16,7 +16,7 @@ from collector.errors import CollectCancelled, EmptyTrace, TraceError
 from collector.events.afd import AFD
 from collector.packages import traces_in
 from collector.schema import key_of
-from collector.texts import form_of
+from collector.texts import form_of, keywords
 from collector.texts.afd_messages import event_of_message
 from tests.build import Trace, afd
 from tests.build.imported import collect
@@ -169,9 +169,7 @@ def test_a_line_without_end_takes_no_memory(tmp_path: Path) -> None:
 
 
 def test_threads_are_remembered_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from collector.texts import netsh_text as module
-
-    monkeypatch.setattr(module, "_MOST_THREADS", 2)
+    monkeypatch.setattr(keywords, "_MOST_THREADS", 2)
     lines = [f"[0]13A0.{tid:04X}::2025/06/03-09:30:00.{tid:09d} [Microsoft-Windows-Winsock-AFD]{SEND}" for tid in range(1, 8)]
     found = collected(put(tmp_path, "\n".join(lines)), tmp_path)
     assert found.one("SELECT count(*) FROM v_operations") == 7

@@ -41,7 +41,7 @@ def looks_like(start: bytes) -> str | None:
     if _is_text(start):
         return (
             "text. Name the .etl file that the session wrote; of reports made from it XML and CSV of tracerpt and the text of "
-            "netsh trace convert can be read."
+            "netsh trace convert and of the xperf dumper can be read."
         )
     return None
 

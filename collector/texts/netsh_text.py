@@ -7,12 +7,12 @@ of a second, a value that has a word is written as number(word); pktmon etl2txt 
 import re
 from collections import Counter
 
-from collector.afdcodes import Keyword
 from collector.events.afd import AFD
 from collector.texts.afd_messages import event_of_message
 from collector.texts.form import TextForm, TextInput, Told, beginning_of
+from collector.texts.keywords import Keywords
 from collector.texts.transcript import HEADER_CLASS, TextEvent, Transcript
-from collector.texts.values import filetime_of, number_of, plain_name
+from collector.texts.values import filetime_of, plain_name
 
 __all__ = ["NETSH_TEXT"]
 
@@ -29,9 +29,6 @@ _WIDE = re.compile(r"0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
 _MOST_MESSAGE = 4096
 _NAMES_SHOWN, _MOST_NAMES = 5, 10_000
 _MILLISECONDS = 3
-_DATAGRAMS = frozenset({*range(1005, 1016), 1033, 3004})
-_MOST_THREADS = 65_536
-_KERNEL_BEGINS = {4: 1 << 31, 8: 1 << 47}
 
 
 def _is_netsh_text(start: bytes) -> bool:
@@ -56,7 +53,7 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
 
 def _read(text: TextInput, transcript: Transcript) -> Told:
     told, others, unknown, most_digits = Told(), Counter[str](), 0, 0
-    keywords = _Keywords(transcript.pointer_size)
+    keywords = Keywords(transcript.pointer_size)
     for line in text.lines():
         found = _LINE.match(line.lstrip("\ufeff")) if line is not None else None
         if found is None:
@@ -103,37 +100,6 @@ def _event(found: re.Match[str]) -> TextEvent | None:
         cpu=int(found[1]),
         texts=texts,
     )
-
-
-class _Keywords:
-    """What the header's keyword would say, as far as it follows from other things; the trust page says that it is inferred.
-
-    A request whose buffer is a user address when it enters takes the fast path, others have a kernel address or none. An exit with the
-    buffer of its thread's last such request ends that one. Messages with the address of a datagram, and their kin, are of datagram sockets.
-    """
-
-    def __init__(self, pointer_size: int) -> None:
-        self._kernel_begins = _KERNEL_BEGINS[pointer_size]
-        self._last: dict[int, tuple[str, str]] = {}
-
-    def of(self, event: TextEvent) -> int:
-        """The keyword of the next event. Raises ValueError."""
-        keyword = Keyword.DATAGRAM if event.event_id in _DATAGRAMS else 0
-        buffer = event.texts.get("buffer")
-        if buffer is None:
-            return keyword
-        place = (event.texts["endpoint"], buffer)
-        if event.texts["enterexit"] == "0":
-            self._last.pop(event.tid, None)
-            if 0 < number_of(buffer) < self._kernel_begins:
-                if len(self._last) >= _MOST_THREADS:
-                    self._last.clear()
-                self._last[event.tid] = place
-                keyword |= Keyword.FAST_PATH
-        elif self._last.get(event.tid) == place:
-            del self._last[event.tid]
-            keyword |= Keyword.FAST_PATH
-        return keyword
 
 
 def _lacks(others: Counter[str], unknown: int, *, is_coarse: bool) -> str:

@@ -13,10 +13,11 @@ from collector.texts.form import TextForm, TextInput, encoding_of
 from collector.texts.netsh_text import NETSH_TEXT
 from collector.texts.tracerpt_csv import TRACERPT_CSV
 from collector.texts.transcript import Transcript
+from collector.texts.xperf_dump import XPERF_DUMP
 
 __all__ = ["FORMS", "form_of", "trace_of_text"]
 
-FORMS: tuple[TextForm, ...] = (EVENT_XML, TRACERPT_CSV, NETSH_TEXT, EVENT_LOG)
+FORMS: tuple[TextForm, ...] = (EVENT_XML, TRACERPT_CSV, NETSH_TEXT, XPERF_DUMP, EVENT_LOG)
 
 
 def form_of(start: bytes) -> TextForm | None:

@@ -12,6 +12,7 @@ from uuid import UUID
 from collector.errors import FormatError
 from collector.events import SCHEMAS
 from collector.provider_names import WELL_KNOWN
+from collector.texts.cells import Cells
 from collector.texts.form import TextForm, TextInput, Told, beginning_of
 from collector.texts.transcript import HEADER_CLASS, TextEvent, Transcript
 from collector.texts.values import filetime_of, guid_of, number_of, plain_name
@@ -124,7 +125,7 @@ class _RowReader:
     def __init__(self, mark: str, at: dict[str, int]) -> None:
         self.at = at
         self._mark, self._last = mark, at["userdata"]
-        self._closing = re.compile(rf'"[ \t]*(?:{re.escape(mark)}|\Z)')
+        self._values = Cells(mark, _MOST_FIELDS)
         self._sees = [(name, at[name]) for name in _SEES if name in at]
 
     def cells(self, line: str) -> list[str] | None:
@@ -134,7 +135,7 @@ class _RowReader:
 
     def about(self, data: str) -> dict[str, str]:
         """What the session says of itself, by `plain_name`."""
-        return {plain_name(name): text for name, text in zip(_ABOUT, self.values(data), strict=False)}
+        return {plain_name(name): text for name, text in zip(_ABOUT, self._values.split(data), strict=False)}
 
     def event(self, line: str) -> TextEvent:
         """One event. Raises ValueError; _Stranger, _RawTime."""
@@ -163,36 +164,8 @@ class _RowReader:
         if guid == HEADER_CLASS:
             event.texts = self.about(cells[-1]) | {"starttime": str(event.filetime)}
         else:
-            event.listed = self.values(cells[-1])
+            event.listed = self._values.split(cells[-1])
         return event
-
-    def values(self, data: str) -> list[str]:
-        """The values of an event. Raises ValueError for more than any event has."""
-        data = data.rstrip()
-        if not data:
-            return []
-        if data.count(self._mark) >= _MOST_FIELDS:
-            raise ValueError("more values than any event has")
-        if '"' not in data:
-            return [part.strip() for part in data.split(self._mark)]
-        values, at, has_closing = [], 0, True
-        while at <= len(data):
-            while data[at : at + 1] in (" ", "\t"):
-                at += 1
-            if data[at : at + 1] == '"' and has_closing:
-                closing = self._closing.search(data, at + 1)
-                if closing is not None:
-                    values.append(data[at + 1 : closing.start()])
-                    at = closing.end()
-                    if not closing[0].endswith(self._mark):
-                        break
-                    continue
-                has_closing = False  # none behind here: each part is looked through once
-            end = data.find(self._mark, at)
-            end = len(data) if end < 0 else end
-            values.append(data[at:end].strip())
-            at = end + 1
-        return values
 
 
 def _class_of(name: str) -> UUID:

@@ -47,7 +47,8 @@ def add(verbs: Verbs) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="an .etl file; a .zip, .diagsession, .gz, .cab or .7z with some inside; XML or CSV of tracerpt; text of netsh; an event log",
+        help="an .etl file; a .zip, .diagsession, .gz, .cab or .7z with some inside; XML or CSV of tracerpt; text of netsh or xperf; "
+        "an event log",
     )
     parser.add_argument("--name", help="show the trace under this name instead of the file's (one file only)")
     parser.add_argument(

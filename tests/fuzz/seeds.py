@@ -11,6 +11,7 @@ from tests.build.event_xml import event_xml
 from tests.build.evtx import evtx
 from tests.build.netsh_text import netsh_text
 from tests.build.tracerpt_csv import tracerpt_csv
+from tests.build.xperf_dump import xperf_dump
 from tests.etl_bytes import (
     EVERY_KIND,
     START_TICKS,
@@ -26,7 +27,7 @@ from tests.etl_bytes import (
 )
 from tests.etl_bytes import system as system_record
 
-__all__ = ["blobs", "csv_texts", "event_logs", "event_texts", "files", "message_texts", "packed_pieces"]
+__all__ = ["blobs", "csv_texts", "dump_texts", "event_logs", "event_texts", "files", "message_texts", "packed_pieces"]
 
 METADATA = UUID("bbccf6c1-6cd1-48c4-80ff-839482e37671")
 PROVIDER = UUID("11111111-2222-3333-4444-555555555555")
@@ -92,6 +93,14 @@ def message_texts() -> tuple[bytes, ...]:
     """Text of messages in two encodings."""
     with tempfile.TemporaryDirectory() as folder:
         text = netsh_text(_story(8).write(Path(folder) / "story.etl"))
+    return (text.encode(), text.encode("utf-16"))
+
+
+@functools.cache
+def dump_texts() -> tuple[bytes, ...]:
+    """Text of the xperf dumper in two encodings."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = xperf_dump(_story(8).write(Path(folder) / "story.etl"))
     return (text.encode(), text.encode("utf-16"))
 
 

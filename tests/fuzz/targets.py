@@ -184,6 +184,7 @@ TARGETS = {
         Target("event_log", text_form, seeds.event_logs, is_file=False),
         Target("tracerpt_csv", text_form, seeds.csv_texts, is_file=False),
         Target("netsh_text", text_form, seeds.message_texts, is_file=False),
+        Target("xperf_dump", text_form, seeds.dump_texts, is_file=False),
         Target("addresses", addresses, lambda: _ADDRESSES, is_file=False),
     )
 }
