@@ -22,6 +22,7 @@ from collector.pipeline import import_trace
 from collector.plain import inert_cell
 from collector.sample import write_sample
 from collector.source import Source
+from collector.store import locks
 from collector.store.engine import TraceFolder
 from collector.store.masking import mask_file
 from collector.store.tables import TRACE
@@ -398,6 +399,18 @@ def test_cancelling_leaves_nothing(sample: Imported, form: str, tmp_path: Path) 
     with pytest.raises(CollectCancelled, match="Nothing was exported"):
         export_views(sample.folder, sample.report.key, ["v_socket_events"], form, tmp_path / "x", lambda: next(looks, True))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_export_left_goes_with_the_next(folder: TraceFolder, run: Run, tmp_path: Path) -> None:
+    left = folder.traces_path / f"{KEY}.99.export"
+    held = folder.traces_path / f"{KEY}.98.export"
+    for path in (left, left.with_name(left.name + ".lock"), held):
+        path.write_bytes(b"x")
+    with locks.held(held.with_name(held.name + ".lock"), "busy"):
+        assert run("--view", "v_sockets", "--mask", "-o", tmp_path / "s.csv")[0] == 0
+        assert [path.name for path in folder.traces_path.glob("*.export")] == [held.name], "what another process makes now stays"
+    assert run("--view", "v_sockets", "--mask", "-o", tmp_path / "t.csv")[0] == 0
+    assert list(folder.traces_path.glob("*.export*")) == []
 
 
 def test_without_pyarrow_parquet_says_what_to_install(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
 from collector.errors import CollectCancelled, StoreError, StoreFull
-from collector.store import dialects
+from collector.store import dialects, locks
 from collector.store.engine import TraceFolder
 from collector.store.tables import CATALOG
 from collector.store.views import CATALOG_VIEWS, create_catalog_views
@@ -19,6 +19,7 @@ from collector.store.views import CATALOG_VIEWS, create_catalog_views
 __all__ = ["Change", "copy_trace", "notes_in", "placed", "prepared"]
 
 _PIECE_BYTES = 4 << 20
+_COPY = ".export"
 _OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _note = CATALOG.tables["note"]
 
@@ -51,24 +52,44 @@ def prepared(folder: TraceFolder, key: str, should_cancel: Callable[[], bool], *
     if not changes:
         yield whole
         return
-    copy = whole.with_name(f"{key}.{os.getpid()}.export")
-    try:
+    copy = whole.with_name(f"{key}.{os.getpid()}{_COPY}")
+    with locks.held(_lock_of(copy), f"{copy}: this copy is being made already."):
+        _clear_copies(copy.parent)
         try:
-            _copy(whole, copy, should_cancel)
-            _add_notes(copy, _notes(folder, key))
-            for change in changes:
-                change(copy)
-        except StoreFull as error:
-            raise StoreFull(_no_room(copy.parent)) from error
-        except OSError as error:
-            if error.errno in _OUT_OF_SPACE:
+            try:
+                _copy(whole, copy, should_cancel)
+                _add_notes(copy, _notes(folder, key))
+                for change in changes:
+                    change(copy)
+            except StoreFull as error:
                 raise StoreFull(_no_room(copy.parent)) from error
-            raise StoreError(f"{copy.parent}: no copy of the trace can be made there ({error.strerror}). Nothing was exported.") from error
-        yield copy
-    finally:
-        for left in (copy, copy.with_name(copy.name + "-journal")):
-            with contextlib.suppress(OSError):
-                left.unlink(missing_ok=True)
+            except OSError as error:
+                if error.errno in _OUT_OF_SPACE:
+                    raise StoreFull(_no_room(copy.parent)) from error
+                raise StoreError(
+                    f"{copy.parent}: no copy of the trace can be made there ({error.strerror}). Nothing was exported."
+                ) from error
+            yield copy
+        finally:
+            _remove(copy)
+
+
+def _clear_copies(place: Path) -> None:
+    """Remove what exports that were killed have left: it may be as large as a trace."""
+    for copy in place.glob(f"*{_COPY}"):
+        if not locks.is_held(_lock_of(copy)):
+            _remove(copy)
+            locks.clear(_lock_of(copy))
+
+
+def _lock_of(copy: Path) -> Path:
+    return copy.with_name(copy.name + ".lock")
+
+
+def _remove(path: Path) -> None:
+    for left in (path, path.with_name(path.name + "-journal")):
+        with contextlib.suppress(OSError):
+            left.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -100,8 +121,7 @@ def placed(target: Path, *, is_folder: bool = False) -> Iterator[Path]:
         with contextlib.suppress(OSError):
             if is_folder:
                 shutil.rmtree(part, ignore_errors=True)
-            for left in (part, part.with_name(part.name + "-journal")):
-                left.unlink(missing_ok=True)
+            _remove(part)
 
 
 def notes_in(connection: Connection) -> list[dict[str, object]]:
