@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from collector.sending import Target, send_file
+from collector.dashboard import Target
+from collector.sending import send_file
 from tests.build import Trace, afd
 from tests.build.imported import Imported
 
