@@ -1,15 +1,18 @@
 """Connections as the network stack saw them: sums, what happened to them, and which socket each is."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from collector.model.transport_keys import KEY_BYTES, grouped
+from collector.readers import ReaderKind
+from collector.readers.etl import EtlReader, is_etl
 from collector.words import TRANSPORT_DEEDS, TRANSPORT_SOURCES
 from tests.build import Trace, afd
-from tests.build.events import ENDPOINT, Event
+from tests.build.events import ENDPOINT, Event, event
 from tests.build.imported import Imported, ImportTrace
 from tests.build.network import LOCAL, REMOTE, TCB, kernel_tcp, kernel_udp, stack, state_change, summary
 from tests.build.system import process_rundown
@@ -159,7 +162,7 @@ def test_a_state_change_is_of_the_connection_that_its_object_was_last_named_for(
     other = "10.0.0.5:50002"
     db = import_trace(
         built(
-            state_change(at_us=5, old=0, new=2),  # named only later
+            state_change(at_us=5, old=0, new=2),  # nothing has named it yet
             stack("TcpRequestConnect", at_us=10),
             state_change(at_us=11, old=2, new=4),
             stack("TcpRequestConnect", at_us=20, local=other),  # the object serves another connection now
@@ -169,7 +172,7 @@ def test_a_state_change_is_of_the_connection_that_its_object_was_last_named_for(
     )
 
     rows = db.rows("select e.t_ns, f.local_port, e.state from transport_event e join transport_flow f on f.n = e.flow_n where deed = 25")
-    assert rows == [(5_000, 50_001, 2), (11_000, 50_001, 4), (21_000, 50_002, 4)]
+    assert rows == [(11_000, 50_001, 4), (21_000, 50_002, 4)]
 
 
 # ---------------------------------------------------------------------------------------------------- which socket
@@ -304,6 +307,32 @@ def test_many_connections_are_held_in_pieces_that_add_up(import_trace: ImportTra
     assert db.one("select sum(bytes_sent) from transport_flow") == 9_000
     assert db.one("select sum(bytes_sent) from transport_flow where local_port = 50001") == 1_000
     assert db.one("select count(distinct socket_n) from transport_flow where socket_n is not null") == 1
+
+
+def test_the_size_of_the_windows_changes_nothing(import_trace: ImportTrace, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = ("Connect", "Send", "Receive", "Retransmit", "Disconnect", "Accept")
+    named = ("TcpRequestConnect", "TcpDataTransferRestransmit", "TcpConnectionTerminatedRcvdRst", "TcpAbortTcbRequest")
+    trace = built(client())
+    for i in range(3_000):
+        local, at = f"10.0.0.5:{50_001 + i % 7}", 30 + 3 * i
+        trace.cpu(i % 3, kernel_tcp(kernel[i % 6], at_us=at, local=local, size=i, pid=4120 + i % 2))
+        trace.cpu(i % 3, stack(named[i % 4], at_us=at + 1, local=local, tcb=TCB + i % 5))
+        trace.cpu(i % 3, state_change(at_us=at + 2, old=1, new=i % 9, tcb=TCB + i % 6))
+        trace.cpu(i % 3, event("DnsQueryCompleted", at_us=at, query_name=f"h{i % 40}.example", query_results=f"10.0.0.{i % 30}"))
+    trace.with_session(processors=3)
+    views = ("v_transport_flows", "v_transport_events", "v_address_names")
+
+    def rows(db: Imported) -> list[list[tuple[object, ...]]]:
+        return [sorted(db.rows(f"select * from {view}"), key=repr) for view in views]
+
+    whole = rows(import_trace(trace))
+    monkeypatch.setattr("collector.readers.READERS", (ReaderKind(is_etl, partial(EtlReader, window_buffers=1)),))
+
+    again = rows(import_trace(trace))
+    assert [set(one) ^ set(other) for one, other in zip(again, whole, strict=True)] == [set(), set(), set()]
+    assert again == whole
+    assert [len(found) > 20 for found in whole] == [False, True, True]
+    assert len(whole[0]) == 14
 
 
 def test_keys_whose_hashes_meet_are_still_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:

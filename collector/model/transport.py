@@ -28,6 +28,7 @@ MAX_FLOWS = 100_000
 """Connections held at once; what comes after that many begins with new rows, and readers add up the rows of a connection."""
 
 _NONE = -1
+_NEVER = 1 << 62
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class _Flow:
     first_ns: int
     last_ns: int
     pid: int | None = None
+    pid_seq: int = _NEVER
     sends: int = 0
     bytes_sent: int = 0
     receives: int = 0
@@ -173,7 +175,7 @@ class Transport:
     def _states(
         self, batch: DecodedBatch, columns: EventColumns, named: list[tuple[Int64s, NDArray[np.uint64], Int64s]]
     ) -> Iterator[_Marks]:
-        """State changes name the stack's own object alone: the connection is that of the event before with the same object, else after."""
+        """State changes name the stack's own object alone: the connection is that of the last event that named it."""
         tcbs = columns.numbers("tcb").astype(np.uint64)
         flows = self._flows_of_objects(columns.rows, tcbs, named)
         good = np.flatnonzero(flows != _NONE)
@@ -197,9 +199,6 @@ class Transport:
         place = np.searchsorted(known, asked * span + rows, side="right")
         flows = np.array([self._tcbs.get(tcb, _NONE) for tcb in distinct.tolist()], dtype=np.int64)[asked]
         if known.size:
-            after = np.minimum(place, known.size - 1)
-            is_after = (known_ids[after] == asked) & (place < known.size) & (flows == _NONE)
-            flows = np.where(is_after, known_flows[after], flows)
             before = np.maximum(place - 1, 0)
             flows = np.where((known_ids[before] == asked) & (place > 0), known_flows[before], flows)
         return flows
@@ -207,8 +206,10 @@ class Transport:
     def _learn_objects(self, named: list[tuple[Int64s, NDArray[np.uint64], Int64s]]) -> None:
         if len(self._tcbs) > self._max_flows:
             self._tcbs.clear()
-        for _, objects, numbers in named:
-            self._tcbs.update(zip(objects.tolist(), numbers.tolist(), strict=True))
+        if named:  # in the order of the records, whatever their names
+            order = np.argsort(np.concatenate([rows for rows, _, _ in named]), kind="stable")
+            objects = np.concatenate([objects for _, objects, _ in named])[order].tolist()
+            self._tcbs.update(zip(objects, np.concatenate([numbers for _, _, numbers in named])[order].tolist(), strict=True))
 
     # ------------------------------------------------------------------------------------------------ flows
 
@@ -219,11 +220,11 @@ class Transport:
         ns = batch.ns[rows]
         last = np.zeros(first.size, dtype=np.int64)
         last[number] = ns  # of several values for one place the last one stays
-        known = np.full(first.size, _NONE, dtype=np.int64)
-        has_pid = pids != _NONE
-        known[number[has_pid]] = pids[has_pid]
+        named = np.full(first.size, _NONE, dtype=np.int64)  # the first row that names a process
+        has_pid = np.flatnonzero(pids != _NONE)[::-1]
+        named[number[has_pid]] = has_pid
         found = []
-        for i, (at, until, pid) in enumerate(zip(first.tolist(), last.tolist(), known.tolist(), strict=True)):
+        for i, (at, until, row) in enumerate(zip(first.tolist(), last.tolist(), named.tolist(), strict=True)):
             key = keys[at].tobytes()
             flow = self._flows.get(key)
             since = int(ns[first[i]])
@@ -231,8 +232,8 @@ class Transport:
                 self._made += 1
                 flow = self._flows[key] = _Flow(self._made, key, since, until)
             flow.first_ns, flow.last_ns = min(flow.first_ns, since), max(flow.last_ns, until)
-            if pid != _NONE and flow.pid is None:
-                flow.pid = pid
+            if row != _NONE and (seq := batch.raw.first_seq + int(rows[row])) < flow.pid_seq:
+                flow.pid, flow.pid_seq = int(pids[row]), seq
             found.append(flow)
         return found
 
