@@ -19,7 +19,7 @@ from collector.plain import storable
 from collector.readers import reader_for
 from collector.readers.etl_growing import GrowingFile, Growth
 from collector.source import Source
-from collector.stages import ImportReport, program_version
+from collector.stages import ImportReport, never, program_version
 from collector.store import locks
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
@@ -174,7 +174,7 @@ class _Following:
             if self._is_ended(growth, before, now):
                 return self._whole()
             if is_over or self._is_idle(now):
-                return self._last(source, growth)
+                return self._whole(is_over=True) if self._has_whole else self._last(source, growth)
             if before is not None and before.mark != self._stored and now >= self._next:
                 try:
                     self._so_far(source.first(min(before.whole_bytes, growth.whole_bytes)), before.mark)
@@ -254,16 +254,21 @@ class _Following:
         )
         return Followed(report, is_whole=False)
 
-    def _whole(self) -> Followed:
-        """The session has ended: collect the file as any other, in the place of what was shown so far."""
+    @property
+    def _has_whole(self) -> bool:
+        """Whether another file is there to take the place of the followed one."""
+        return self._wanted.whole is not None and self._wanted.whole.exists()
+
+    def _whole(self, *, is_over: bool = False) -> Followed:
+        """The session has ended: collect the file as any other, in the place of what was shown so far; `is_over`: that is asked for."""
         wanted = self._wanted
-        path = wanted.whole if wanted.whole is not None and wanted.whole.exists() else wanted.path
+        path = wanted.whole if wanted.whole is not None and self._has_whole else wanted.path
         with Source.open(path) as source:
             try:
                 report = import_trace(
                     source,
                     wanted.folder,
-                    should_cancel=wanted.should_stop,
+                    should_cancel=never if is_over else wanted.should_stop,
                     name=wanted.name,
                     symbols=wanted.symbols,
                     limits=wanted.limits,

@@ -241,6 +241,18 @@ def test_another_file_takes_the_place_of_what_was_followed(tmp_path: Path, folde
     assert anew.live_key == entry.live_key, "the trace itself knows"
 
 
+def test_a_stop_is_the_end_where_the_other_file_is_there(tmp_path: Path, folder: TraceFolder, sends: bytes) -> None:
+    recording, whole = Recording(tmp_path / "shown.etl", sends), tmp_path / "whole.etl"
+
+    def put_there(report: ImportReport) -> None:
+        whole.write_bytes(many_sends(400, name="the files"))
+
+    ended = run(recording, folder, recording.steps([10 * BUFFER, *[0] * 50]), whole=whole, on_stored=put_there, should_stop=whole.exists)
+
+    assert (ended.is_whole, ended.report.name) == (True, "whole.etl")
+    assert states(folder) == [(ended.report.key, "complete")]
+
+
 def test_what_was_followed_is_collected_where_nothing_takes_its_place(tmp_path: Path, folder: TraceFolder, sends: bytes) -> None:
     recording = Recording(tmp_path / "shown.etl", sends)
     ended = run(recording, folder, recording.steps([len(sends)]), whole=tmp_path / "none.etl")

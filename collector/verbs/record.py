@@ -169,7 +169,7 @@ def _control(args: argparse.Namespace, plan: "Plan") -> int:
         for name, sessions in found.items():
             for s in sessions:
                 lost = f"{s.events_lost:,} events and {s.log_buffers_lost + s.real_time_buffers_lost:,} buffers lost"
-                say(f"{name}  {s.name}  {s.file}  {s.buffers_written:,} buffers written, {lost}")
+                say(f"{name}  {s.name}  {s.file or 'read in real time'}  {s.buffers_written:,} buffers written, {lost}")
         if not found:
             tell("No recording runs.")
         return 0
@@ -180,7 +180,7 @@ def _control(args: argparse.Namespace, plan: "Plan") -> int:
     for name, sessions in wanted.items():
         for s in sorted(sessions, key=lambda s: list(Kind).index(Kind(s.name.rpartition("-")[2])), reverse=True):
             stop_named(windows, s.name)
-        say(f"Stopped {name}: {', '.join(s.file for s in sessions)}")
+        say(f"Stopped {name}: {', '.join(s.file or s.name for s in sessions)}")
     return 0
 
 

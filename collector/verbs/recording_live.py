@@ -25,7 +25,6 @@ __all__ = ["record_live", "wrong_with_live"]
 _MIB = 1 << 20
 _STORED = (0, 3)
 _NOT_STORED = 1
-_STOP_SECONDS = 30.0
 
 
 def wrong_with_live(args: argparse.Namespace) -> str:
@@ -62,16 +61,17 @@ def record_live(args: argparse.Namespace, plan: "Plan", windows: "Windows", shou
         tell(line)
     say(f"{file}  {file.stat().st_size:,} bytes", flush=True)
     if not reading.is_finished:
-        _stop(follower)  # the file will never say that its session has ended
+        _ask_to_end(follower)  # the file will never say that its session has ended
     is_complete = not losses.total() and (plan.keeps_files or not (reading.lost or reading.trouble))
-    if (status := follower.wait()) in _STORED and (reading.is_finished or not plan.keeps_files):
-        if file != plan.shown:
-            plan.shown.unlink(missing_ok=True)
-        return file, max(status, exit_status(is_complete=is_complete))
-    if plan.keeps_files:
-        return file, exit_status(is_complete=collect_and_link(args, file, lambda: False) and is_complete)
-    tell(f"The trace is not in the database. To collect it: sockscope collect {file}")
-    return file, _NOT_STORED
+    status = follower.wait()
+    if file != plan.shown:
+        plan.shown.unlink(missing_ok=True)
+        if status not in _STORED:
+            return file, exit_status(is_complete=collect_and_link(args, file, lambda: False) and is_complete)
+    if status not in _STORED:
+        tell(f"The trace is not in the database. To collect it: sockscope collect {file}")
+        return file, _NOT_STORED
+    return file, max(status, exit_status(is_complete=is_complete))
 
 
 class _Ends:
@@ -106,16 +106,12 @@ def _put_together(plan: "Plan", windows: "Windows") -> Path:
         return plan.shown
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """Ask a follower to store what is there and end; one that does not is ended."""
+def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
+    """Have a follower store what is there."""
     if sys.platform == "win32":
         process.send_signal(signal.CTRL_BREAK_EVENT)
     else:
         process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
 
 
 @contextmanager

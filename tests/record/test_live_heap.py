@@ -1,5 +1,7 @@
 """Heaps and sockets read in real time, each session by itself, on a Windows that is played: one trace, and no loss that is not said."""
 
+import errno
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -16,11 +18,12 @@ from collector.record import guardian, live, readiness
 from collector.record.backlog import HEAP_SHARE, Backlog, Copied
 from collector.record.constants import Code
 from collector.record.lag import LATE_SECONDS, Lag
-from collector.record.live_file import HELD_SECONDS
+from collector.record.live_file import HELD_SECONDS, LiveFile
 from collector.record.losses import LossWatch
 from collector.record.plan import Kind, Plan
 from collector.store.catalog import Catalog, Entry
 from collector.store.engine import TraceFolder
+from collector.verbs import recording_live
 from tests.build import Trace, afd, heap, system
 from tests.build.events import Event
 from tests.build.imported import collect
@@ -253,8 +256,8 @@ def test_a_process_that_is_not_there(machine: Played, tmp_path: Path, capfd: pyt
     assert machine.order == []
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_ends_it_in_order(library: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "--stop"])
+def test_every_end_from_outside_is_in_order(library: Path, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "windows"
     folder.mkdir()
     story = a_story(tmp_path / "story")
@@ -264,15 +267,54 @@ def test_a_signal_ends_it_in_order(library: Path, tmp_path: Path, name: str) -> 
     place = ["--output", str(tmp_path), "--database", str(tmp_path / "db")]
     with start(library, folder, script, "record", "--live", "--name", "x", "--pid", str(PID), *place) as process:
         wait_for(process, RECORDING)
-        process.send_signal(signal.Signals[name])
+        if name == "--stop":
+            with start(library, folder, {}, "record", "--list") as other:
+                assert "sockscope-x-heap  read in real time" in other.communicate(timeout=60)[0]
+            with start(library, folder, {}, "record", "--stop", "x") as other:
+                out, err = other.communicate(timeout=60)
+            assert out == "Stopped x: sockscope-x-kernel, sockscope-x-winsock, sockscope-x-heap\n", err
+        else:
+            process.send_signal(signal.Signals[name])
         out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert out.startswith(f"{tmp_path / 'x.etl'}  ")
     after = Played(library, folder)
     assert after.running == 0
-    assert [call for call in after.order if "stop" in call] == STOPS
+    assert [call for call in after.order if "stop" in call][:3] == STOPS
     assert_same(tmp_path / "x.etl", story, tmp_path, is_one_session=False)
     assert entry_of(tmp_path).state == "complete"
+
+
+def test_a_size_ends_it(machine: Played, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_live, "_MIB", 10_000)
+    plays(machine, a_story(tmp_path / "story", 50), tmp_path)
+    assert record(tmp_path, "--size-limit", "1", "--duration", "60s") == 0
+    assert "The file has 1 MB." in capfd.readouterr().err
+
+
+def full_disk(self: LiveFile, *_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("more", [[], ["--files"]])
+def test_a_disk_that_is_full(
+    machine: Played, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    """What was written of a live recording alone is kept, and said to be no more; files go on, and become the only trace."""
+    story = a_story(tmp_path / "story", 50)
+    plays(machine, story, tmp_path)
+    machine.file("/x.etl", story)
+    machine.file("-winsock.etl", story)
+    monkeypatch.setattr(LiveFile, "_write", full_disk)
+
+    assert record(tmp_path, "--duration", "4s", *more) == (0 if more else 3)
+
+    err = capfd.readouterr().err
+    assert "writing failed (No space left on device)" in err
+    assert ("Recording goes on: the files have all of it." if more else "the session has not ended; what it had written") in err
+    assert "Traceback" not in err
+    assert machine.running == 0
+    assert (entry_of(tmp_path).name, entry_of(tmp_path).state) == ("x.etl", "complete" if more else "interrupted")
 
 
 # ---------------------------------------------------------------------------------------------------- order, room, pace

@@ -50,7 +50,7 @@ def test_a_kernel_session_is_a_system_logger_with_a_guid_of_its_own(played: Play
     start_kernel(played.windows, SessionPlan("sockscope-y", FILE, PLAN.buffers))
 
     first, second = (call.properties for call in played.calls)
-    assert (first.LogFileMode, first.EnableFlags) == (0x02000001, 7)
+    assert (first.LogFileMode, first.EnableFlags, first.Wnode.ClientContext) == (0x02000001, 7, 1)
     assert bytes(16) != bytes(first.Wnode.Guid) != bytes(second.Wnode.Guid)
 
 
@@ -178,6 +178,13 @@ def test_a_change_names_all_processes_and_has_no_handle(played: Played) -> None:
     fields = change.properties
     assert (fields.LogFileNameOffset, fields.LoggerNameOffset) == (0, 120)
     assert (fields.MaximumBuffers, fields.FlushTimer, fields.LogFileMode) == (256, 5, 1)  # as they are
+
+
+def test_a_change_leaves_real_time_as_it_is(played: Played) -> None:
+    start_heap(played.windows, SessionPlan("sockscope-x", None, PLAN.buffers, is_real_time=True), [1], [HeapEvent.ALLOC])
+    change_heap(played.windows, "sockscope-x", [2], [])
+    fields = played.calls[-1].properties
+    assert (fields.LogFileMode, fields.LogFileNameOffset) == (0x100, 0)
 
 
 def test_a_change_of_nothing_is_told(played: Played) -> None:
