@@ -135,7 +135,7 @@ def test_a_trace_is_sent_through_the_proxy(outside: str, tmp_path: Path) -> None
 
     assert sent is not None
     listed = json.loads(ask(f"{outside}/?format=json", {"Authorization": f"Bearer {TOKEN}"})[2])
-    assert "sent.etl" in {trace["name"] for trace in listed["traces"]}
+    assert "sent.etl" in {trace["name"] for trace in listed["listing"]["rows"]}
 
 
 # ---------------------------------------------------------------------------------------------------- commands
