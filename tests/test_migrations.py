@@ -118,6 +118,25 @@ def test_sums_of_heaps_are_made_for_traces_that_have_none(import_trace: ImportTr
     assert any(row[-1] for row in wanted[1])
 
 
+def test_a_trace_from_before_other_providers_were_read_gets_their_tables_empty(import_trace: ImportTrace) -> None:
+    made = import_trace(Trace().cpu(0, *anything(Random(1))))
+    tables = ("transport_flow", "transport_event", "address_name", "catalog_change", "virtual_memory")
+    wanted = made.rows("SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'view') ORDER BY name")
+    with closing(sqlite3.connect(made.path)) as db:
+        for (view,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+            db.execute(f"DROP VIEW {view}")
+        for table in tables:
+            db.execute(f"DROP TABLE {table}")
+        db.execute("UPDATE alembic_version SET version_num = 't0002'")
+        db.commit()
+
+    assert upgrade_trace(made.folder, made.report.key) is True
+    assert [made.one(f"SELECT count(*) FROM {table}") for table in tables] == [0, 0, 0, 0, 0]
+    assert [name for name, _ in made.rows("SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'view') ORDER BY name")] == [
+        name for name, _ in wanted
+    ]
+
+
 def test_a_first_version_that_had_the_later_columns_already_is_taken(import_trace: ImportTrace) -> None:
     """As databases are that were made before these columns had a version of their own."""
     made = import_trace(Trace().cpu(0, *anything(Random(1))))

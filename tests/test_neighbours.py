@@ -4,13 +4,23 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from app.cli import main
+from collector.decoder import Decoder
 from collector.etlwriter.metadata import trace_event_info
 from collector.etlwriter.payloads import Values
 from collector.etlwriter.records import Record
-from collector.events import SCHEMAS
+from collector.events import NEIGHBOUR_EVENTS, SCHEMAS
 from collector.events.names import DNS_CLIENT
 from collector.limits import Limits, parse_who
+from collector.model.address_names import AddressNames
+from collector.model.catalog_changes import CatalogChanges
+from collector.model.processes import Processes
+from collector.model.rows import count_of, unfolded
+from collector.model.transport import Transport
+from collector.model.virtual_memory import VirtualMemory
 from collector.pipeline import import_trace as run_import
 from collector.raw import HeaderKind
 from collector.schema import EventKey, EventSchema, u32, utf16
@@ -21,6 +31,8 @@ from tests.build.events import ENDPOINT, PID, PROCESS, event
 from tests.build.imported import Imported, ImportTrace
 from tests.build.network import kernel_tcp
 from tests.build.system import process_rundown
+from tests.raw_events import CLOCK, raw_events
+from tests.raw_events import Record as Raw
 
 METADATA = UUID("bbccf6c1-6cd1-48c4-80ff-839482e37671")
 DNS = EventKey(DNS_CLIENT, False, 3008)
@@ -157,3 +169,30 @@ def test_a_masked_copy_has_no_name_and_no_address_of_the_original(import_trace: 
     masked = Imported(target, made.folder, made.report)
     joined = "select count(*) from transport_flow f join address_name n on n.ip = f.remote_ip join address a on a.ip = n.ip"
     assert masked.rows(joined) == made.rows(joined) == [(2,)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(NEIGHBOUR_EVENTS), st.binary(max_size=300), st.sampled_from((4, 8))), min_size=1, max_size=20))
+def test_payloads_of_any_bytes_end_in_rows_or_a_count(items: list[tuple[EventSchema, bytes, int]]) -> None:
+    records = [
+        Raw(
+            schema.provider,
+            payload,
+            event_id=None if schema.is_classic else schema.number,
+            opcode=schema.number if schema.is_classic else 0,
+            version=schema.versions[0],
+            pointer_size=size,
+        )
+        for schema, payload, size in items
+    ]
+    decoder, processes = Decoder(), Processes(CLOCK)
+    batch = decoder.decode(raw_events(records), CLOCK)
+    transport, names = Transport(), AddressNames()
+
+    for model in (transport, names, CatalogChanges(), VirtualMemory(processes)):
+        for lines in model.advance(batch).values():
+            assert count_of(lines) <= len(records)
+    for rows in (transport.finish(), names.finish()):
+        assert all(unfolded(lines) for lines in rows.values())
+    assert not decoder.damaged
+    assert sum(len(columns) for columns in batch.events.values()) + sum(t.count for t in decoder.passed_over.values()) == len(records)
