@@ -37,6 +37,7 @@ from app.views import (
     answers,
     around,
     collecting,
+    compare_traces,
     drops,
     events,
     failures,
@@ -79,6 +80,7 @@ __all__ = ["ROUTERS", "create_app"]
 ROUTERS = (
     traces.router,
     all_findings.router,
+    compare_traces.router,
     uploads.router,
     sending.router,
     search.router,

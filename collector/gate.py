@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from collector.plain import plain_line
+from collector.words import HEAP_FINDINGS
 
 if TYPE_CHECKING:
     from collector.stages import ImportReport
@@ -22,10 +23,6 @@ KINDS: tuple[str, ...] = (
 """All kinds of findings."""
 NAMES: Mapping[str, str] = {"overlap": "buffer_overlap", "abort": "aborted", "leak": "held_growth", "unclosed": "unclosed_sockets"}
 """Short names of some."""
-_OF_HEAPS = frozenset(
-    ("double_free", "free_after_destroy", "free_never_allocated", "free_wrong_heap", "freed_in_flight", "held_growth", "overruns_block",
-     "posted_after_free", "reused_in_flight", "shrunk_in_flight")
-)  # fmt: skip
 ANY = "any"
 """Stands for all of them together."""
 _MOST_GROUPS = 20
@@ -112,9 +109,9 @@ def judged(report: "ImportReport", checks: Iterable[Check]) -> list[Verdict]:
 def _doubt(report: "ImportReport", kind: str) -> str:
     if report.is_limited:
         return "records were lost or damaged, so that more may have happened"
-    if not report.counts["allocation"] and (kind in _OF_HEAPS or kind == ANY):
+    if not report.counts["allocation"] and (kind in HEAP_FINDINGS or kind == ANY):
         return "no heap was recorded"
-    if not report.counts["socket"] and kind not in _OF_HEAPS:
+    if not report.counts["socket"] and kind not in HEAP_FINDINGS:
         return "no socket was recorded"
     return ""
 

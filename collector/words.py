@@ -9,6 +9,7 @@ __all__ = [
     "CERTAINTIES",
     "END_REASONS",
     "FAMILIES",
+    "HEAP_FINDINGS",
     "MATCHES",
     "OPERATION_KINDS",
     "ORIGINS",
@@ -87,3 +88,10 @@ def word_at(words: tuple[str, ...], index: int | None) -> str | None:
     if index is None:
         return None
     return words[index] if 0 <= index < len(words) else f"unknown {index}"
+
+
+HEAP_FINDINGS = frozenset(
+    ("double_free", "free_after_destroy", "free_never_allocated", "free_wrong_heap", "freed_in_flight", "held_growth", "overruns_block",
+     "posted_after_free", "reused_in_flight", "shrunk_in_flight")
+)  # fmt: skip
+"""Kinds of findings that only records of the heap can show."""

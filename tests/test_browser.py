@@ -84,6 +84,7 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
         "traces by program": "/?group=program",
         "findings of all": "/findings",
         "search in all": "/search?q=10054",
+        "two traces": f"/compare?a={trace.removeprefix('/t/')}",
         "overview": trace,
         "trust": f"{trace}/trust",
         "processes": f"{trace}/processes",

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 from app.page import ProblemLine
 from collector.store.tables import CATALOG
 
-__all__ = ["ENTRIES", "EntryRow", "became", "collected_from", "entries", "entry", "problems"]
+__all__ = ["ENTRIES", "EntryRow", "became", "collected_from", "entries", "entry", "latest", "problems"]
 
 _entry = CATALOG.tables["trace_entry"]
 _problem = CATALOG.tables["catalog_problem"]
@@ -54,6 +54,12 @@ ENTRIES = select(
 def entries(db: Connection) -> list[EntryRow]:
     """All traces, the one collected last first."""
     found = db.execute(ENTRIES.order_by(_entry.c.collected_utc.desc(), _entry.c.key))
+    return [EntryRow(**row._mapping) for row in found]
+
+
+def latest(db: Connection, limit: int) -> list[EntryRow]:
+    """The traces collected last."""
+    found = db.execute(ENTRIES.order_by(_entry.c.collected_utc.desc(), _entry.c.key.desc()).limit(limit))
     return [EntryRow(**row._mapping) for row in found]
 
 
