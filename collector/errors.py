@@ -175,7 +175,7 @@ class Problem:
     """A problem of one trace: how often, when, where first.
 
     Times are raw clock ticks, None where the problem has no time. `place` says where it was seen first, in the words of the
-    file (`buffer 17 at byte 1,114,112`).
+    file (`buffer 17 at byte 1,114,112`). `own_effect` is sentences that say more of what it makes uncertain than its kind does.
     """
 
     kind: ProblemKind
@@ -184,6 +184,12 @@ class Problem:
     last_ticks: int | None = None
     place: str | None = None
     details: dict[str, object] = field(default_factory=dict)
+    own_effect: str = ""
+
+    @property
+    def effect(self) -> str:
+        """What it makes uncertain."""
+        return f"{self.own_effect} {self.kind.effect}".lstrip()
 
     @property
     def text(self) -> str:

@@ -149,7 +149,7 @@ class Inspection:
             "last_ns": _ns(clock, problem.last_ticks),
             "place": problem.place,
             "text": problem.text,
-            "effect": problem.kind.effect,
+            "effect": problem.effect,
             "advice": problem.kind.advice,
         }
 

@@ -311,7 +311,7 @@ def problem_rows(problems: Iterable[Problem], clock: Clock) -> list[ProblemRow]:
             None if p.last_ticks is None else clock.ns_of(p.last_ticks),
             p.place,
             p.text,
-            p.kind.effect,
+            p.effect,
             p.kind.advice,
         )
         for p in sorted(problems, key=lambda p: order.index(p.kind.severity))

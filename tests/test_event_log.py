@@ -70,7 +70,7 @@ def test_the_sockets_of_the_story_are_the_same_from_a_log(tmp_path: Path) -> Non
     assert len(wanted["v_operations"]) > 1000
     assert len(wanted["v_overlaps"]) > 3
     assert not found.rows("SELECT * FROM v_problems WHERE kind = 'damaged_text'")
-    said = found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    said = found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
     assert "read from an event log" in said
     assert "neither processors nor processes nor heaps" in said
 

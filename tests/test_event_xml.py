@@ -82,6 +82,18 @@ def test_what_is_no_number(text: str) -> None:
         number_of(text)
 
 
+def test_a_port_that_has_no_room_is_counted(tmp_path: Path) -> None:
+    event = (
+        '<Event><System><Provider Guid="{e53c6823-7bb8-44bb-90dc-3f86090d48a6}"/><EventID>4</EventID><TimeCreated '
+        'SystemTime="2025-01-01T00:00:00Z"/></System><EventData><Data>0x1</Data><Data>0x2</Data><Data>192.0.2.1</Data><Data>{port}</Data>'
+        "</EventData></Event>"
+    )
+    text = "<Events>" + event.replace("{port}", "443") + event.replace("{port}", "70000") + "</Events>"
+    found = collected(put(tmp_path, text), tmp_path)
+    assert found.one("SELECT count FROM v_problems WHERE kind = 'damaged_text'") == 1
+    assert found.one("SELECT peer FROM v_operations") == "192.0.2.1:443"
+
+
 def test_moments_with_zones() -> None:
     zulu = filetime_of("2024-05-06T07:08:09.123456700Z")
     assert filetime_of("2024-05-06T09:08:09.1234567+02:00") == zulu

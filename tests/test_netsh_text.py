@@ -56,7 +56,7 @@ def test_the_sockets_of_the_story_are_the_same_from_messages(tmp_path: Path) -> 
     assert len(wanted["v_overlaps"]) > 3
     # a process whose only events are of messages that do not say what they are about
     assert set(given_["v_processes"]) < set(wanted["v_processes"])
-    said = found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    said = found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
     for words in ("read from text of netsh trace convert", "zone it does not tell", "neither activities nor keywords", "left out: 159"):
         assert words in said
 
@@ -82,7 +82,7 @@ def test_any_encoding_and_style_of_time_gives_the_same(encoding: str, pointer_si
 
 def test_milliseconds_are_said(tmp_path: Path) -> None:
     found = collected(put(tmp_path, text_of(tmp_path, a_trace(), digits=3)), tmp_path)
-    assert "milliseconds only" in found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    assert "milliseconds only" in found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
 
 
 @pytest.mark.parametrize("event_id", sorted(MESSAGES))
@@ -134,7 +134,7 @@ def test_other_providers_and_other_languages_are_counted(tmp_path: Path) -> None
     other = LINE.replace("Winsock-AFD", "TCPIP")
     text = text_of(tmp_path, Trace().cpu(0, afd.opened(at_us=10)))
     text += f"{other}TCP: connection 0x1\r\n" * 3 + f"{LINE}Senden: 0: Prozess 0x1\r\n" * 2 + "and a line that goes on\r\n"
-    said = collected(put(tmp_path, text), tmp_path).one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    said = collected(put(tmp_path, text), tmp_path).one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
     assert "left out: 2." in said
     assert "left out: 3 (Microsoft-Windows-TCPIP)" in said
 

@@ -45,7 +45,7 @@ def test_the_story_is_the_same_from_csv(sample_etl: Path, tmp_path: Path) -> Non
     assert len(wanted["v_operations"]) > 1000
     about = "start_utc, end_ns, pointer_size, processors, os_build, events_lost"
     assert found.rows(f"SELECT {about} FROM v_trace") == whole.rows(f"SELECT {about} FROM v_trace")
-    said = found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    said = found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
     stacks = whole.one("SELECT sum(count) FROM v_event_counts WHERE provider LIKE 'def2fe46%'")
     assert "read from CSV of tracerpt" in said
     assert f"events of call stacks in it, which are left out: {stacks:,}." in said
@@ -94,14 +94,14 @@ def test_the_pointer_size_is_inferred_where_the_session_does_not_say_it(tmp_path
         lines = csv_of(folder, a_trace(size)).split("\r\n")
         found = collected(put(folder, "\n".join([lines[0], *lines[2:]])), folder)
         assert found.one("SELECT pointer_size FROM v_trace") == size
-        assert f"pointers have {size} bytes is inferred" in found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+        assert f"pointers have {size} bytes is inferred" in found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
 
 
 def test_providers_without_an_identity_are_counted(tmp_path: Path) -> None:
     text = csv_of(tmp_path, a_trace())
     row = text.split("\r\n")[3].replace("Microsoft-Windows-Winsock-AFD", "Contoso-=cmd|'/c calc'!A1")
     found = collected(put(tmp_path, text + f"{row}\r\n" * 3), tmp_path)
-    assert "left out: 3 (Contoso" in found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    assert "left out: 3 (Contoso" in found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
     assert not found.rows("SELECT * FROM v_problems WHERE kind = 'damaged_text'")
 
 

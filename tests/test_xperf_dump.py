@@ -66,7 +66,7 @@ def test_the_sockets_of_the_story_are_the_same_from_a_dump(tmp_path: Path) -> No
     assert len(wanted["v_overlaps"]) > 3
     about = "start_utc, pointer_size, os_build, events_lost, buffers_lost"
     assert found.rows(f"SELECT {about} FROM v_trace") == whole.rows(f"SELECT {about} FROM v_trace")
-    said = found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    said = found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
     for words in ("read from text of the xperf dumper", "microseconds", "does not tell keywords", "not published, are left out: 1."):
         assert words in said
 
@@ -153,7 +153,7 @@ def test_events_that_are_not_known_are_counted(tmp_path: Path) -> None:
     header = "Microsoft-Windows-Winsock-AFD/AfdNew/win:Info, TimeStamp, X\r\nCSwitch, TimeStamp, Y\r\nEndHeader"
     rows = "Microsoft-Windows-Winsock-AFD/AfdNew/win:Info, 5, 1\r\n" * 2 + "CSwitch, 5, 1\r\n" * 3 + "Stack, 5, 1, 1, 0x1, x\r\n" * 4
     found = collected(put(tmp_path, text.replace("EndHeader", header) + rows), tmp_path)
-    said = found.one("SELECT text FROM v_problems WHERE kind = 'text_form'")
+    said = found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
     for words in (
         "call stacks in it, which are left out: 4.",
         "names that are not known here are left out: 2.",

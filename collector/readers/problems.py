@@ -80,7 +80,7 @@ TEXT_FORM = ProblemKind(
     "text_form",
     Severity.LIMIT,
     "This trace was read from {form} that a tool made of a recording, not from the recording itself; events of call stacks in it, which "
-    "are left out: {stacks:,}.{lacks}{inferred}",
+    "are left out: {stacks:,}.{inferred}",
     effect="Times have the resolution of the text, 100 ns at best. Stacks are missing, as the text does not say to which event they "
     "belong, and so are lists, such as the ranges of a heap. The order of events at one moment is that of the text.",
     advice="Collect the .etl file that the session wrote, where it is still there.",
@@ -311,6 +311,7 @@ class ProblemLog:
         times = (problem.first_ticks, problem.last_ticks)
         found = self.add(problem.kind, count=problem.count, first_ticks=times[0], last_ticks=times[1], place=problem.place)
         _add_up(found, problem.details)
+        found.own_effect = found.own_effect or problem.own_effect
 
     def problems(self) -> list[Problem]:
         """All problems so far, worst kind first."""

@@ -53,7 +53,7 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
 
 
 def _read(text: TextInput, transcript: Transcript) -> Told:
-    told = Told(lacks=" An event log tells neither processors nor processes nor heaps, and not how many events were lost.")
+    told = Told(lacks="An event log tells neither processors nor processes nor heaps, and not how many events were lost.")
     reader = EventReader(text.name, transcript)
     skipped = 0
     with _Library(text.name) as library:

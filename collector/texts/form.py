@@ -21,7 +21,7 @@ _DECLARED = re.compile(rb"""<\?xml[^>]{0,200}encoding=["']([A-Za-z0-9_.-]{1,40})
 class Told:
     """What a reader says beside the events: why it could not read on, events that it could not read, what this text cannot say.
 
-    `lacks` is sentences for the trust page, each with a blank before it.
+    `lacks` is sentences for the trust page.
     """
 
     damage: str = ""

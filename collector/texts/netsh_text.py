@@ -104,7 +104,7 @@ def _event(found: re.Match[str]) -> TextEvent | None:
 
 def _lacks(others: Counter[str], unknown: int, *, is_coarse: bool) -> str:
     parts = [
-        " Its times are those of a clock on the wall whose zone it does not tell; they are shown as UTC.",
+        "Its times are those of a clock on the wall whose zone it does not tell; they are shown as UTC.",
         "It tells neither activities nor keywords: completions are matched without them, which may be wrong where several requests of a "
         "socket are in flight; the fast path and datagram sockets are inferred from the buffer and the kind of event; a transfer that the "
         "system finished with data of its own may count twice. Nor does it tell the buffer of connect and accept (shown as none), and the "

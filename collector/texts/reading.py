@@ -47,8 +47,8 @@ def trace_of_text(form: TextForm, source: Source, place: Path | None, should_can
     except OSError as error:
         raise SourceError(f"{source.name}: its events cannot be written to the disk: {error.strerror or error}.") from error
     inferred = "" if is_told else f" That pointers have {pointer_size} bytes is inferred from the values."
-    details = {"form": form.words, "stacks": transcript.stacks, "lacks": told.lacks, "inferred": inferred}
-    problems = [*source.problems, Problem(TEXT_FORM, details=details)]
+    details = {"form": form.words, "stacks": transcript.stacks, "inferred": inferred}
+    problems = [*source.problems, Problem(TEXT_FORM, details=details, own_effect=told.lacks)]
     unread = told.skipped + transcript.unread
     if told.damage or unread:
         found = told.damage or "fields or times that cannot be read back"

@@ -86,7 +86,7 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
                 told.skipped += 1
     if is_raw and not len(transcript):
         raise FormatError(f"{text.name}: its times are raw counts, as tracerpt -rts writes them. Write the file again without -rts.")
-    told.lacks = " It does not tell how many buffers were lost."
+    told.lacks = "It does not tell how many buffers were lost."
     if strangers:
         names = ", ".join(name for name, _ in strangers.most_common(_NAMES_SHOWN))
         told.lacks += (

@@ -186,7 +186,7 @@ class _Rows:
 
 def _lacks(others: Counter[str]) -> str:
     parts = [
-        " Its times have microseconds.",
+        "Its times have microseconds.",
         "It does not tell keywords: the fast path and datagram sockets are inferred from the buffer and the kind of event, and a transfer "
         "that the system finished with data of its own may count twice.",
     ]
