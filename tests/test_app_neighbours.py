@@ -185,6 +185,21 @@ def test_what_is_joined_by_process_and_time_is_marked_inferred(import_trace: Imp
     assert texts == ["connect (inferred to be this socket)", "retransmit of 9 B (inferred to be this socket)"]
 
 
+def test_sockets_that_had_the_same_addresses_each_have_their_own_events(import_trace: ImportTrace) -> None:
+    second = ENDPOINT + 0x1000
+    again = [kernel_tcp("Retransmit", at_us=1_000_100 + i, size=10) for i in range(3)]
+    trace = aborted(kernel_tcp("Retransmit", at_us=300, size=9)).cpu(0, afd.closed(at_us=6_000))
+    trace.cpu(0, client_socket(1_000_000, endpoint=second), again)
+    pages = Pages(import_trace(trace))
+    links = [row[0] for row in pages.db.rows("select socket from v_sockets order by first_ns")]
+
+    said = [{claim["about"]: claim for claim in pages.json(f"sockets/{link}")["claims"]}["retransmits"] for link in links]
+
+    assert [claim["text"].partition(" of it ")[2].partition(",")[0] for claim in said] == ["again once", "again 3 times"]
+    assert [claim["certainty"] for claim in said] == ["possible", "possible"]
+    assert [len(pages.json(f"sockets/{link}?kind=network&format=json")["events"]["rows"]) for link in links] == [1, 3]
+
+
 def test_the_timeline_marks_retransmits_and_resets(pages: Pages) -> None:
     figure = pages.json(f"{pages.socket}/timeline?from=0&to=10000000")["figure"]
     names = [trace.get("name") for trace in figure["data"]]

@@ -23,6 +23,7 @@ LARGE = frozenset(
     {
         "abort", "address", "allocation", "heap_anomaly", "heap_gauge", "heap_rollup", "listen_event", "operation", "operation_buffer",
         "peer", "poll", "raw_event", "resize", "skipped", "socket", "socket_event", "socket_rollup", "stack", "stack_frame", "stack_ref",
+        "address_name", "transport_event", "transport_flow", "virtual_memory",
     }
 )  # fmt: skip
 """Tables that grow with the events of a trace."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from app import format as fmt
 from app.queries.socket_moments import MAX_MOMENTS, Moment
@@ -16,6 +16,8 @@ __all__ = ["StackEvent", "StackSaid", "StackSum", "stack_events", "stack_moments
 _flow = TRACE.tables["transport_flow"]
 _event = TRACE.tables["transport_event"]
 
+_MOST_FLOWS = 200
+"""Rows of one socket's connections that are searched; there is one a source, more in traces of very many connections."""
 _RETRANSMITS = ("retransmit", "SYN retransmitted")
 _RESETS = ("reset received", "refused by a reset", "ended by a SYN")
 _GAVE_UP = (
@@ -80,6 +82,9 @@ class StackSaid:
 def stack_sums(db: Connection, socket_n: int) -> list[StackSum]:
     """The connection of a socket by source; empty where nothing of it was recorded, or several sockets shared its addresses."""
     f = _flow.c
+    own = _own(db, socket_n)
+    if not own:
+        return []
     rows: Sequence[Any] = db.execute(  # Any: columns of several types
         select(
             f.source,
@@ -91,7 +96,7 @@ def stack_sums(db: Connection, socket_n: int) -> list[StackSum]:
             func.min(f.first_ns).label("first_ns"),
             func.max(f.last_ns).label("last_ns"),
         )
-        .where(f.trace_id == 1, f.socket_n == socket_n)
+        .where(f.trace_id == 1, f.n.in_(own))
         .group_by(f.source)
         .order_by(f.source)
     ).all()
@@ -115,42 +120,51 @@ def stack_sums(db: Connection, socket_n: int) -> list[StackSum]:
     ]
 
 
+def _own(db: Connection, socket_n: int) -> Sequence[int]:
+    """Numbers of the connections that are the socket's alone."""
+    f = _flow.c
+    return db.execute(select(f.n).where(f.trace_id == 1, f.socket_n == socket_n).limit(_MOST_FLOWS)).scalars().all()
+
+
 def _ns(us: int | None) -> int | None:
     return None if us is None else us * 1_000
 
 
-def _of_socket(socket_n: int) -> ColumnElement[bool]:
-    """Events of the socket's own connections, and those at addresses that several sockets had one after the other."""
-    own = select(_flow.c.n).where(_flow.c.trace_id == 1, _flow.c.socket_n == socket_n)
-    return or_(_event.c.flow_n.in_(own), _event.c.socket_n == socket_n)
+def _events(db: Connection, socket_n: int, *wanted: ColumnElement[bool], limit: int, is_latest: bool = False) -> list[StackEvent]:
+    """Events of the socket's own connections, and those at addresses that several sockets had one after the other.
+
+    The first `limit` that fit, or the last: by one search a connection, which ends there, as it goes along an index.
+    """
+    e, f = _event.c, _flow.c
+    own = _own(db, socket_n)
+    found: list[StackEvent] = []
+    for one in (*(e.flow_n == n for n in own), e.socket_n == socket_n):
+        rows: Sequence[Any] = db.execute(  # Any: columns of several types
+            select(e.n, e.t_ns, e.deed, e.event, e.pid, e.status, e.state, e.count.label("times"), e.bytes, f.source, f.match)
+            .join(_flow, (f.trace_id == 1) & (f.n == e.flow_n))
+            .where(e.trace_id == 1, one, *wanted)
+            .order_by(e.t_ns.desc() if is_latest else e.t_ns)
+            .limit(limit)
+        ).all()
+        found += [_event_of(row) for row in rows]
+    found.sort(key=lambda event: (event.t_ns, event.n), reverse=is_latest)
+    return found[:limit]
 
 
-def _events(db: Connection, socket_n: int, *wanted: ColumnElement[bool], limit: int) -> list[StackEvent]:
-    e = _event.c
-    rows: Sequence[Any] = db.execute(  # Any: columns of several types
-        select(e.n, e.t_ns, e.deed, e.event, e.pid, e.status, e.state, e.count.label("times"), e.bytes, e.socket_n, _flow.c.source)
-        .add_columns(_flow.c.match)
-        .join(_flow, (_flow.c.trace_id == 1) & (_flow.c.n == e.flow_n))
-        .where(e.trace_id == 1, _of_socket(socket_n), *wanted)
-        .order_by(e.t_ns, e.n)
-        .limit(limit)
-    ).all()
-    return [
-        StackEvent(
-            n=row.n,
-            t_ns=row.t_ns,
-            deed=word_at(TRANSPORT_DEEDS, row.deed) or fmt.UNKNOWN,
-            source=word_at(TRANSPORT_SOURCES, row.source) or fmt.UNKNOWN,
-            match=row.match or "inferred",  # addresses used again are told apart by time
-            event_id=row.event,
-            pid=row.pid,
-            status=row.status,
-            state=row.state,
-            count=row.times,
-            bytes=row.bytes,
-        )
-        for row in rows
-    ]
+def _event_of(row: Any) -> StackEvent:  # Any: as above
+    return StackEvent(
+        n=row.n,
+        t_ns=row.t_ns,
+        deed=word_at(TRANSPORT_DEEDS, row.deed) or fmt.UNKNOWN,
+        source=word_at(TRANSPORT_SOURCES, row.source) or fmt.UNKNOWN,
+        match=row.match or "inferred",  # addresses used again are told apart by time
+        event_id=row.event,
+        pid=row.pid,
+        status=row.status,
+        state=row.state,
+        count=row.times,
+        bytes=row.bytes,
+    )
 
 
 def stack_events(db: Connection, socket_n: int, from_ns: int, to_ns: int, limit: int) -> list[StackEvent]:
@@ -174,15 +188,11 @@ def stack_moments(db: Connection, socket_n: int, from_ns: int, to_ns: int) -> li
 
 def stack_said(db: Connection, socket_n: int) -> StackSaid | None:
     """What the stack says of the end of a socket's connection; None where it says nothing."""
-    e = _event.c
-    again: Sequence[Any] = db.execute(  # Any: rows
-        select(func.count(), func.max(e.t_ns))
-        .join(_flow, (_flow.c.trace_id == 1) & (_flow.c.n == e.flow_n))
-        .where(e.trace_id == 1, _of_socket(socket_n), _deeds(*_RETRANSMITS))
-        .group_by(_flow.c.source)
-    ).all()
-    retransmits = max((count for count, _ in again), default=0)  # two sources tell of the same ones
-    last_ns = max((last for _, last in again), default=None)
+    sums = stack_sums(db, socket_n)
+    last = _events(db, socket_n, _deeds(*_RETRANSMITS), limit=1, is_latest=True)
+    retransmits = max((one.retransmits for one in sums), default=0)  # two sources tell of the same ones
+    if last and not retransmits:  # at addresses that several sockets had
+        retransmits = max(_shared_retransmits(db, socket_n))
     first = {}
     for name, deeds in (("reset", _RESETS), ("gave_up", _GAVE_UP), ("own_abort", _OWN_ABORTS)):
         events = _events(db, socket_n, _deeds(*deeds), limit=1)
@@ -190,8 +200,24 @@ def stack_said(db: Connection, socket_n: int) -> StackSaid | None:
     known = [event for event in first.values() if event is not None]
     if not retransmits and not known:
         return None
-    matches = db.execute(select(_flow.c.match).where(_flow.c.trace_id == 1, _flow.c.socket_n == socket_n).distinct()).scalars().all()
-    return StackSaid(retransmits, last_ns, first["reset"], first["gave_up"], first["own_abort"], list(matches) == ["exact"])
+    is_sure = bool(sums) and all(one.match == "exact" for one in sums)
+    last_ns = last[0].t_ns if last else None
+    return StackSaid(retransmits, last_ns, first["reset"], first["gave_up"], first["own_abort"], is_sure)
+
+
+def _shared_retransmits(db: Connection, socket_n: int) -> Sequence[int]:
+    """Retransmits of one socket of several that had its addresses, by source."""
+    e, f = _event.c, _flow.c
+    return (
+        db.execute(
+            select(func.count())
+            .join_from(_event, _flow, (f.trace_id == 1) & (f.n == e.flow_n))
+            .where(e.trace_id == 1, e.socket_n == socket_n, _deeds(*_RETRANSMITS))
+            .group_by(f.source)
+        )
+        .scalars()
+        .all()
+    )
 
 
 def stack_words(event: StackEvent, *, with_source: bool = False) -> str:

@@ -741,7 +741,7 @@ virtual_memory = _trace_table(
     _number("size_bytes", required=True),
     _number("flags", "allocation type, or free type", required=True),
     Index("ix_virtual_memory_base", "trace_id", "base"),  # what happened at an address
-    _partial("ix_virtual_memory_large", f"size_bytes > {LARGE_BYTES}", "base"),  # the same, of what begins far below
+    _partial("ix_virtual_memory_large", f"size_bytes > {LARGE_BYTES}", "size_bytes", "base"),  # the same, of what begins far below
     comment="Virtual memory reserved, committed and given back.",
 )
 

@@ -130,7 +130,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_virtual_memory_large",
         "virtual_memory",
-        ["trace_id", "base"],
+        ["trace_id", "size_bytes", "base"],
         unique=False,
         sqlite_where=sa.text("size_bytes > 65536"),
         postgresql_where=sa.text("size_bytes > 65536"),
