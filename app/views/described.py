@@ -31,7 +31,7 @@ PARAMETERS = {
     "stack": ("The stack to mark, by its hash.", "aaaabbbbccccdddd"),
     "within": ("Time before and after the moment, a second without it.", "50ms"),
     "table": ("Which of the page's tables comes as CSV; without it an error names them.", "operations"),
-    "format": ("The form of the answer; without it the Accept header decides.", "json"),
+    "format": ("html, json or csv, for one socket or heap also report; without it the Accept header decides.", "json"),
 }
 """The description and an example of each."""
 
