@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +22,28 @@ ROOT = Path(__file__).resolve().parent.parent
 # How long an example takes is no finding: on a busy machine any may take longer than the 0.2 s that hypothesis allows by default.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """End a run that is told to stop, as by `timeout`.
+
+    A verb that a test calls in this process would take the signal for its own, and cancel what the test then misses.
+    """
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        return (yield)
+    seen, told = os.pipe()
+    os.set_blocking(seen, False)
+    os.set_blocking(told, False)
+    before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    try:
+        return (yield)
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(told)
+        with os.fdopen(seen, "rb") as numbers:
+            if signal.SIGTERM in (numbers.read() or b""):
+                pytest.exit("this run was told to stop by SIGTERM", returncode=128 + signal.SIGTERM)
 
 
 @pytest.fixture(scope="session")

@@ -385,3 +385,22 @@ def test_an_export_never_replaces_the_trace_itself(run: Run, file: str, tmp_path
     key = key_of(run("collect", file)[1])
     status, _, err = run("export", key, "--force", "-o", str(tmp_path / "database" / "traces" / f"{key}.db"))
     assert (status, "own file" in err) == (1, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a system on which nothing tells a program to stop")
+def test_a_run_of_tests_that_is_told_to_stop_ends_and_blames_no_test(tmp_path: Path, project_root: Path) -> None:
+    """A collect within a test took the signal of `timeout` for its own, and its test failed for lack of a trace."""
+    file = tmp_path / "test_one.py"
+    file.write_text(
+        "import signal\n"
+        "from collector.cli import _cancelling\n"
+        "def test_one():\n"
+        "    with _cancelling() as asked:\n"
+        "        signal.raise_signal(signal.SIGTERM)\n"
+        "        assert not asked()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", str(file)]
+    done = subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=False)
+    assert done.returncode == 128 + signal.SIGTERM, done.stdout + done.stderr
+    assert "told to stop by SIGTERM" in done.stdout
+    assert "failed" not in done.stdout
