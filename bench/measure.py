@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["Run", "run"]
+__all__ = ["Run", "anonymous_of_all", "family_of", "run"]
 
 Run = dict[str, object]
 """What a measurement says of itself, with `peak_rss` and `peak_anonymous` in bytes."""
@@ -27,7 +27,7 @@ def run(*argv: str, python: str = sys.executable, script: str = "", timeout_seco
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         highest = 0
         while process.poll() is None:
-            highest = max(highest, sum(map(_anonymous, _family(process.pid))))
+            highest = max(highest, anonymous_of_all(process.pid))
             if time.monotonic() - begin > timeout_seconds:
                 process.kill()
                 raise RuntimeError(f"{' '.join(argv)}: took more than {timeout_seconds:g} s")
@@ -40,7 +40,12 @@ def run(*argv: str, python: str = sys.executable, script: str = "", timeout_seco
     return result | {"peak_anonymous": highest or None}
 
 
-def _family(pid: int) -> list[int]:
+def anonymous_of_all(pid: int) -> int:
+    """Bytes of anonymous memory of a process and those that it started, 0 where that is unknown."""
+    return sum(map(_anonymous, family_of(pid)))
+
+
+def family_of(pid: int) -> list[int]:
     """A process and those that it started, as far as the system says."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
