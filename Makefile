@@ -38,7 +38,7 @@ screenshots: setup chromium ## the pictures of docs/screenshots
 
 FUZZ_SECONDS ?= 300
 fuzz: setup ## a long run of the fuzzer over each target; what it finds is written to fuzz-found
-	@for target in container decoded collected metadata packed addresses; do \
+	@for target in container decoded collected metadata packed event_xml tracerpt_csv addresses; do \
 	  $(BIN)/python -m tests.fuzz $$target --seconds $(FUZZ_SECONDS) --corpus .fuzz/$$target --found fuzz-found || exit 1; done
 
 KILLS ?= 50

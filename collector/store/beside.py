@@ -20,7 +20,7 @@ from collector.store.frames import FINISHED, Part, rows_frame, write_frame
 
 __all__ = ["Beside"]
 
-WAITING_BYTES = 32 << 20
+WAITING_BYTES = 16 << 20
 """Rows that wait to be handed over, in bytes; the collector waits for the process when there are more."""
 _LOOK_SECONDS = 0.1
 

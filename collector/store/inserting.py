@@ -18,7 +18,7 @@ from typing import IO
 
 from collector.memory import give_back
 from collector.model.block import Lines, count_of
-from collector.store.bulk import PRAGMAS_TO_INDEX, Inserter, connected
+from collector.store.bulk import PRAGMA_TO_APPEND, PRAGMAS_TO_INDEX, Inserter, connected
 from collector.store.counter import Counter, Ending, counter_named
 from collector.store.frames import FINISHED, plain_tuples, read_frame, rows_frame, write_frame
 
@@ -61,6 +61,7 @@ def _fill(stream: IO[bytes]) -> dict[str, int] | None:
     # pickle reads what the collector, our parent, wrote a moment ago, never a file.
     target = pickle.loads(begin[0])
     connection = connected(target["path"], page_limit=target["page_limit"])
+    connection.execute(f"PRAGMA {PRAGMA_TO_APPEND}")
     module, name = target["counter"] or ("", "")
     counter = counter_named(module, name, target["columns"]) if module else None
     try:
