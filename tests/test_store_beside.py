@@ -266,7 +266,7 @@ def test_a_killed_collector_leaves_no_process_and_the_next_one_clears_up(folder:
     collector.wait()
     collector.stdout.close()
 
-    assert within(10, pid=pid)
+    assert within(60, pid=pid)  # at once; on a busy machine it may still be starting
     assert not folder.has_trace(BUILT_KEY)
     assert Catalog(folder).settle() == 1
     assert not folder.part_path(BUILT_KEY).exists()
