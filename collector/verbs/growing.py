@@ -1,7 +1,9 @@
 """The parts of `sockscope collect` that wait: --follow for a file that is still written, --watch for a folder that gets files."""
 
 import argparse
+import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +33,7 @@ def add_growing(parser: argparse.ArgumentParser) -> None:
     waiting.add_argument(
         "--whole", metavar="FILE", help="follow, and collect this file in the end, where it is there then: what is followed is a part of it"
     )
+    waiting.add_argument("--while-stdin", action="store_true", help=argparse.SUPPRESS)  # for a recorder: no longer than it lives
     waiting.add_argument("--for", dest="for_seconds", type=_seconds, metavar="TIME", help="follow no longer than this: 90s, 10min")
     waiting.add_argument(
         "--idle", dest="idle_seconds", type=_seconds, metavar="TIME", help="follow until the file has not grown for so long"
@@ -83,7 +86,7 @@ def follow_file(
     ended = follow(
         args.files[0],
         folder,
-        should_stop,
+        _while_stdin(should_stop) if args.while_stdin else should_stop,
         name=args.name,
         symbols=symbols,
         limits=limits,
@@ -99,6 +102,19 @@ def follow_file(
         say(f"{report.name}: the session has not ended; what it had written until now is stored.", file=sys.stderr)
     say(summary(report), flush=True)
     return 3 if report.is_limited else 0
+
+
+def _while_stdin(should_stop: Callable[[], bool]) -> Callable[[], bool]:
+    """Stop also when whoever holds the other end of the standard input has closed it, or is gone."""
+    is_closed = threading.Event()
+
+    def wait() -> None:
+        while os.read(sys.stdin.fileno(), 1):  # not by the stream, whose lock would be missed when the program ends
+            continue
+        is_closed.set()
+
+    threading.Thread(target=wait, name="stdin", daemon=True).start()
+    return lambda: is_closed.is_set() or should_stop()
 
 
 def watch_folder(

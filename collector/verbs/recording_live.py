@@ -63,7 +63,7 @@ def record_live(args: argparse.Namespace, plan: "Plan", windows: "Windows", shou
     if not reading.is_finished:
         _ask_to_end(follower)  # the file will never say that its session has ended
     is_complete = not losses.total() and (plan.keeps_files or not (reading.lost or reading.trouble))
-    status = follower.wait()
+    status = _ended(follower)
     if file != plan.shown:
         plan.shown.unlink(missing_ok=True)
         if status not in _STORED:
@@ -118,8 +118,8 @@ def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
 def _follower(plan: "Plan", root: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process of its own that collects the file while it grows: here it would keep records from being taken.
 
-    It ends when the file says that the session has ended; should this process be killed, some minutes later. When the block ends by an
-    error, it is ended with it.
+    It ends when the file says that the session has ended; should this process be killed, at once with what is there. When the block ends by
+    an error, it is ended with it.
     """
     command = [
         sys.executable,
@@ -128,8 +128,7 @@ def _follower(plan: "Plan", root: Path) -> Iterator["subprocess.Popen[bytes]"]:
         "collector.cli",
         "collect",
         "--follow",
-        "--idle",
-        "10min",
+        "--while-stdin",
         "--database",
         str(root),
         *(["--whole", str(plan.joined)] if plan.keeps_files else []),
@@ -138,7 +137,7 @@ def _follower(plan: "Plan", root: Path) -> Iterator["subprocess.Popen[bytes]"]:
     ]
     process = subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
         start_new_session=True,  # Ctrl+C is for the recorder
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
@@ -147,5 +146,13 @@ def _follower(plan: "Plan", root: Path) -> Iterator["subprocess.Popen[bytes]"]:
         yield process
     except BaseException:
         process.kill()
-        process.wait()
+        _ended(process)
         raise
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int:
+    """Wait until a follower has ended; its exit status."""
+    status = process.wait()
+    if process.stdin is not None:
+        process.stdin.close()  # not before: it would end at that
+    return status

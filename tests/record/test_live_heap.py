@@ -285,6 +285,23 @@ def test_every_end_from_outside_is_in_order(library: Path, tmp_path: Path, name:
     assert entry_of(tmp_path).state == "complete"
 
 
+def test_one_that_is_killed_leaves_a_trace_of_what_there_was(library: Path, tmp_path: Path) -> None:
+    """Its sessions are stopped by the second process, and what follows its file ends with it."""
+    folder = tmp_path / "windows"
+    folder.mkdir()
+    story = a_story(tmp_path / "story")
+    plays(Played(library, folder), story, tmp_path)
+    script: dict[str, list[list[object]]] = {"living": [[PID]], "reading_waits_for_the_end": [[]]}
+    script["records"] = [[str(tmp_path / f"{kind}.records"), bytes(header_of(story)).hex(), f"-{kind}"] for kind in Kind]
+    place = ["--output", str(tmp_path), "--database", str(tmp_path / "db")]
+    with start(library, folder, script, "record", "--live", "--name", "x", "--pid", str(PID), *place) as process:
+        wait_for(process, "followed as live-")
+        process.kill()
+        process.communicate(timeout=60)  # the others hold its output: they end then
+    assert Played(library, folder).running == 0
+    assert (entry_of(tmp_path).name, entry_of(tmp_path).state) == ("x.etl", "interrupted")
+
+
 def test_a_size_ends_it(machine: Played, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording_live, "_MIB", 10_000)
     plays(machine, a_story(tmp_path / "story", 50), tmp_path)
