@@ -1,5 +1,6 @@
 """Clients that are slow, or never come to an end: they are ended, and meanwhile everybody else is answered."""
 
+import gzip
 import re
 import socket
 import threading
@@ -253,3 +254,31 @@ def test_more_requests_than_the_server_works_on_are_told_so_at_once(tmp_path: Pa
         assert [ended(one)[:12] for one in held] == [b"HTTP/1.1 200"] * 3
         for one in held:
             one.close()
+
+
+def test_the_answer_to_a_fault_of_ours_is_whole_and_others_are_answered_after_it(tmp_path: Path) -> None:
+    """The server may end the connection behind it; what it says before that is complete, compressed or not."""
+    app = create_app(Settings(database=small_folder(tmp_path).root))
+
+    @app.get("/fault")
+    def fault() -> None:
+        raise ZeroDivisionError("a secret detail")
+
+    with listening(app) as place:
+        for accepted in ("identity", "gzip"):
+            for _ in range(5):
+                with socket.create_connection(place, timeout=60) as connection:
+                    connection.sendall(
+                        f"GET /fault HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept-Encoding: {accepted}\r\nConnection: close\r\n\r\n".encode()
+                    )
+                    head, _, body = ended(connection).partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 500")
+                length = re.search(rb"(?i)content-length: (\d+)", head)
+                assert length
+                assert len(body) == int(length[1])
+                text = gzip.decompress(body) if b"content-encoding: gzip" in head.lower() else body
+                assert b"This page failed" in text
+                assert text.rstrip().endswith(b"</html>")
+        with socket.create_connection(place, timeout=60) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            assert ended(connection).startswith(b"HTTP/1.1 200")
