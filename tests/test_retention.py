@@ -205,6 +205,15 @@ def test_a_trace_that_a_dashboard_has_open_can_go(run: Run, folder: TraceFolder)
         assert client.get("/?format=json").json()["listing"]["total"] == 3
 
 
+def test_a_time_that_cannot_be_read_is_no_age(run: Run, folder: TraceFolder) -> None:
+    with closing(sqlite3.connect(folder.catalog_path)) as db:
+        db.execute("UPDATE trace_entry SET finished_utc = 'long ago' WHERE key = ?", [KEYS[0]])
+        db.execute("UPDATE trace_entry SET finished_utc = '2001-01-01T00:00:00' WHERE key = ?", [KEYS[1]])
+        db.commit()
+    assert run("prune", "--older-than", "1000d")[0] == 0
+    assert left(folder) == ["a", "c", "d"]
+
+
 def test_wrong_usage_is_said(run: Run) -> None:
     assert run("prune")[::2] == (2, "sockscope prune: say what may go, with --older-than 30d or --keep-bytes 20GB.\n")
     for words in (("--older-than", "soon"), ("--keep-bytes", "much")):

@@ -42,7 +42,9 @@ def read_contents(trace: Connection) -> Contents:
     programs, names_left_out = _most(trace, _PROGRAMS, MOST_NAMES)
     statuses, statuses_left_out = _most(trace, _STATUSES, MOST_STATUSES)
     reasons, reasons_left_out = _most(trace, _REASONS, MOST_REASONS)
-    machine = json.loads(header).get("machine") if header else None
+    shape = json.loads(header) if header else {}
+    machine = shape.get("machine") if isinstance(shape, dict) else None
+    machine = machine if isinstance(machine, str) else None
     return Contents(machine, programs, statuses, reasons, names_left_out, statuses_left_out, reasons_left_out)
 
 

@@ -103,9 +103,18 @@ def _candidates(catalog: "Catalog") -> list[Candidate]:
         except OSError:
             size_bytes = 0
         is_busy = entry.state in ("collecting", "live") or folder.is_being_collected(entry.key)
-        collected = datetime.fromisoformat(entry.finished_utc or entry.collected_utc)
+        collected = _when(entry.finished_utc or entry.collected_utc)
         found.append(Candidate(entry.key, entry.name, entry.label, collected, size_bytes, notes.get(entry.key, 0), is_busy))
     return found
+
+
+def _when(stored: str) -> datetime:
+    """When a trace was collected; one that came with a file from elsewhere and says no time counts as new."""
+    try:
+        when = datetime.fromisoformat(stored)
+    except ValueError:
+        return datetime.now(UTC)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def _age(text: str) -> timedelta:
