@@ -21,6 +21,7 @@ from collector.model.heap_io import join_buffers
 from collector.model.heap_resizes import resizes_with_heap
 from collector.model.heaps import Heaps
 from collector.model.kept import KeptRecords
+from collector.model.machine import Machine
 from collector.model.processes import Processes
 from collector.model.rows import Rows, rows_of
 from collector.model.socket_sums import socket_sums
@@ -119,6 +120,7 @@ class Import:
         self.decoder = Decoder(header=header)
         self.inventory = Inventory(clock)
         self.kept = KeptRecords()
+        self.machine = Machine()
         self.processes = Processes(clock)
         self.stacks = Stacks(self.processes, clock)
         self.sockets = Sockets(self.processes, self.stacks, clock, losses, header)
@@ -152,6 +154,7 @@ class Import:
             collector_version=program_version(),
             state=self.state,
             followed_as=self.live_key,
+            machine=self.machine.name,
         )
         self.writer.write(trace.rows())
         self.writer.finish()
@@ -170,6 +173,7 @@ class Import:
         for raw in self.reader.windows():
             batch = self.decoder.decode(raw, self.clock)
             self.inventory.add(batch)
+            self.machine.advance(raw)
             if not self.records:
                 self.first_ns = int(batch.ns[0])
             self.records += len(raw)

@@ -54,7 +54,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> TraceFolder:
     rows["socket_event"][0]["fields"] = json.dumps({"path": "C:\\Orchard\\plum.exe", "peer": "198.51.100.7", "n": [1, "plum.exe"]})
     made = built_database(tmp_path_factory.mktemp("secret"), rows, key=KEY, name="quince-capture.etl")
     with sqlite3.connect(made.trace_path(KEY)) as db:
-        db.execute("UPDATE trace SET header = ?", (json.dumps({"session_name": "orchard-session", "file_name": "C:\\Orchard\\q.etl"}),))
+        db.execute(
+            "UPDATE trace SET header = ?",
+            (json.dumps({"machine": "ORCHARD-PC", "session_name": "orchard-session", "file_name": "C:\\Orchard\\q.etl"}),),
+        )
         db.execute("UPDATE stack SET hash = 'feedfacefeedface' WHERE n = 1")
     db.close()
     with sqlite3.connect(made.catalog_path) as db:

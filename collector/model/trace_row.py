@@ -67,14 +67,15 @@ def trace_row(
     collector_version: str,
     state: str = "complete",
     followed_as: str | None = None,
+    machine: str | None = None,
 ) -> TraceRow:
     """What is known about a trace; `end_ns` is what `end_of_trace` gives, `state` is complete, live or interrupted; `followed_as` the key
-    under which it was shown while it was recorded, None: what `live_key` gives.
+    under which it was shown while it was recorded, None: what `live_key` gives; `machine` the name of the machine, where a record has it.
     """
     clock = header.clock
     start = clock.start_utc()
     shape = {field: value for field, value in asdict(header).items() if field != "clock"}
-    shape |= {"start_filetime": clock.start_filetime, "live_key": followed_as or live_key(header)}
+    shape |= {"start_filetime": clock.start_filetime, "live_key": followed_as or live_key(header), "machine": machine}
     return TraceRow(
         key=key,
         name=name,

@@ -57,7 +57,7 @@ KEPT = {
 APART = (("stack_frame", "symbol"), ("raw_event", "payload"), ("module", "pdb_guid"))
 """Columns that are masked in a way of their own."""
 
-_HEADER_NAMES = ("session_name", "file_name")
+_HEADER_NAMES = {"session_name": "session", "file_name": "session", "machine": "machine"}
 _PIECE = 5_000
 
 Mask = Callable[[str], str] | Callable[[bytes], bytes]
@@ -171,9 +171,9 @@ def _learn(connection: Connection, masks: Masks) -> None:
     for value in distinct("trace", "header"):
         with contextlib.suppress(ValueError):
             header = json.loads(value)
-            for key in _HEADER_NAMES:
+            for key, kind in _HEADER_NAMES.items():
                 if isinstance(header, dict) and header.get(key):
-                    masks.learn(header[key], masks.name(header[key], "session"))
+                    masks.learn(header[key], masks.name(header[key], kind))
 
 
 def _header(text: str, masks: Masks) -> str:
@@ -182,7 +182,7 @@ def _header(text: str, masks: Masks) -> str:
         value = json.loads(text)
     except ValueError:
         return masks.text(text)
-    names = {key: masks.name(value[key], "session") for key in _HEADER_NAMES if isinstance(value, dict) and value.get(key)}
+    names = {key: masks.name(value[key], kind) for key, kind in _HEADER_NAMES.items() if isinstance(value, dict) and value.get(key)}
     return masks.json(json.dumps(value | names)) if names else masks.json(text)
 
 
