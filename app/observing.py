@@ -1,6 +1,7 @@
 """What becomes of each request, told to the log and to the metrics once its answer is on its way."""
 
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 __all__ = ["Observed", "Observer", "Seen", "note_in_log"]
 
 _log = logging.getLogger("sockscope.requests")
-_SECRET = frozenset({"token"})
+_SECRET = re.compile(r"(token(?:=|%3d))[^&%]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,7 @@ class Seen:
     @property
     def shown_query(self) -> str:
         """The query string without what lets a browser in."""
-        parts = parse_qsl(self.query, keep_blank_values=True)
-        return urlencode([(key, "hidden" if key in _SECRET else value) for key, value in parts], safe="@:,/") if parts else ""
+        return _SECRET.sub(r"\1hidden", urlencode(parse_qsl(self.query, keep_blank_values=True), safe="@:,/"))
 
 
 Observer = Callable[[Seen], None]

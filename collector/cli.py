@@ -21,7 +21,7 @@ EXAMPLE = r"""example:
   sockscope collect C:\traces\loopback.etl
   sockscope serve
 
-exit status: 0 complete; 3 complete, with loss or damage; 1 nothing stored; 2 wrong usage"""
+exit status: 0 complete; 3 complete, with loss or damage; 1 nothing stored; 2 wrong usage; 4 a check of --fail-on failed"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -161,7 +161,7 @@ def test_a_request_is_a_line_without_secrets_and_without_forged_lines(folder: Tr
 
 
 def test_json_lines_have_fields(records: list[logging.LogRecord]) -> None:
-    note_in_log(Seen("GET", "/t/\u202ex", "q=a\nb&token=secret", "10.0.0.1", 200, 0.0123))
+    note_in_log(Seen("GET", "/t/\u202ex", "q=a\nb&Token=secret&next=/t?token=secret", "10.0.0.1", 200, 0.0123))
     try:
         raise ValueError("bad\nname")
     except ValueError:
@@ -175,7 +175,8 @@ def test_json_lines_have_fields(records: list[logging.LogRecord]) -> None:
     assert entry.pop("time").endswith("+00:00")
     assert entry.pop("message").startswith("GET /t/")
     assert entry == {
-        "level": "INFO", "logger": "sockscope.requests", "method": "GET", "path": "/t/\u202ex", "query": "q=a%0Ab&token=hidden",
+        "level": "INFO", "logger": "sockscope.requests", "method": "GET", "path": "/t/\u202ex",
+        "query": "q=a%0Ab&Token=hidden&next=/t%3Ftoken%3Dhidden",
         "status": 200, "milliseconds": 12.3, "client": "10.0.0.1",
     }  # fmt: skip
     assert "ValueError: bad\nname" in json.loads(second)["exception"]

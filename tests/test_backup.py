@@ -60,7 +60,7 @@ def test_a_back_up_is_a_folder_like_any_other(folder: TraceFolder, tmp_path: Pat
     assert (status, err) == (0, "")
     assert out == f"{target}: 2 traces copied, 0 there already.\n"
     assert bytes_in(TraceFolder(target)) == bytes_in(folder)
-    assert sorted(path.name for path in target.iterdir()) == ["catalog.db", "traces"]
+    assert sorted(path.name for path in target.iterdir()) == ["backup-of.txt", "catalog.db", "traces"]
     with served(TraceFolder(target)) as client:
         key = folder.trace_keys()[0]
         assert "look here" in client.get(f"/t/{key}/notes").text
@@ -158,7 +158,7 @@ def test_cancelling_leaves_whole_files(folder: TraceFolder, tmp_path: Path) -> N
     with pytest.raises(CollectCancelled, match="copied until now are whole"):
         back_up(folder, target, lambda: next(looks, True))
 
-    assert sorted(path.name for path in target.root.iterdir()) == ["traces"]
+    assert sorted(path.name for path in target.root.iterdir()) == ["backup-of.txt", "traces"]
     assert [path.suffix for path in target.traces_path.iterdir()] in ([], [".db"])
     assert len(back_up(folder, target, never).there_already) == len(list(target.traces_path.iterdir())) - 1
 
@@ -176,6 +176,50 @@ def test_a_full_disk_leaves_the_last_back_up(folder: TraceFolder, tmp_path: Path
         assert not list((disk / "backup").rglob("*.part"))
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_what_is_damaged_does_not_take_the_place_of_a_good_copy(folder: TraceFolder, tmp_path: Path, run: Run) -> None:
+    target = TraceFolder(tmp_path / "backup")
+    back_up(folder, target, never)
+    good = bytes_in(target)
+    key = folder.trace_keys()[0]
+    folder.trace_path(key).write_bytes(b"junk")
+
+    status, _, err = run("backup", str(target.root), "--database", str(folder.root))
+
+    assert status == 3
+    assert f"{key}: left out, since it is not whole, or its file is missing or damaged." in err
+    assert bytes_in(target) == good
+
+
+def test_nothing_but_a_back_up_of_this_database_is_written_over(folder: TraceFolder, tmp_path: Path, run: Run) -> None:
+    other = TraceFolder(tmp_path / "other")
+    run("collect", str(tmp_path / "1.etl"), "--database", str(other.root))
+    before = {path: path.read_bytes() for path in other.root.rglob("*.db")}
+    with pytest.raises(StoreError, match="not empty, and no back-up"):
+        back_up(folder, other, never, drops_deleted=True)
+    assert {path: path.read_bytes() for path in other.root.rglob("*.db")} == before
+    back_up(folder, TraceFolder(tmp_path / "backup"), never)
+    with pytest.raises(StoreError, match="this is the back-up of"):
+        back_up(other, TraceFolder(tmp_path / "backup"), never)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match=r"this is a file\. Name a folder for the back-up"):
+        back_up(folder, TraceFolder(tmp_path / "file"), never)
+
+
+def test_a_link_in_the_back_up_leads_nowhere(folder: TraceFolder, tmp_path: Path) -> None:
+    target, kept = TraceFolder(tmp_path / "backup"), tmp_path / "kept"
+    kept.write_text("mine")
+    back_up(folder, target, never)
+    key = target.trace_keys()[0]
+    target.trace_path(key).unlink()
+    target.trace_path(key).with_name(f"{key}.db.part").symlink_to(kept)
+
+    back_up(folder, target, never)
+
+    assert kept.read_text() == "mine"
+    assert bytes_in(target) == bytes_in(folder)
+    assert not target.trace_path(key).is_symlink()
 
 
 def test_an_empty_folder_has_nothing_to_back_up(tmp_path: Path, run: Run) -> None:

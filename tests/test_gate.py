@@ -1,6 +1,7 @@
 """Judging a traced test run: what fails it, what cannot be shown, and the reports."""
 
 import ast
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -164,6 +165,31 @@ def test_a_report_that_cannot_be_written(run: Run, good: str, tmp_path: Path) ->
     assert status == 1
     assert "passed  aborted" in out
     assert "report.xml: the verdicts cannot be written (No such file or directory). The traces are stored." in err
+
+
+def test_a_report_takes_the_place_of_reports_alone(run: Run, good: str, tmp_path: Path) -> None:
+    mine, report = tmp_path / "mine.txt", tmp_path / "report.xml"
+    mine.write_text("words")
+    content = Path(good).read_bytes()
+    for name, says in ((good, "this is a trace to collect"), (str(mine), "is no report"), ("", "names the file")):
+        status, _, err = run(good, "--fail-on", "abort", "--junit", name)
+        assert (status, says in err) == (2, True), err
+    assert (Path(good).read_bytes(), mine.read_text()) == (content, "words")
+    for _ in range(2):
+        assert run(good, "--fail-on", "abort", "--junit", str(report))[0] == 0
+    assert run(good, "--fail-on", "abort", "--junit", os.devnull)[0] == 0
+    assert not Path(os.devnull).is_file()
+
+
+def test_files_that_cannot_be_joined_are_an_error_of_the_report(run: Run, good: str, tmp_path: Path) -> None:
+    notes, report = tmp_path / "notes.txt", tmp_path / "report.xml"
+    notes.write_text("words")
+
+    status, _, _ = run(good, str(notes), "--as", "one", "--fail-on", "abort", "--junit", str(report))
+
+    assert status == 1
+    (error,) = ET.parse(report).getroot().iter("error")
+    assert "notes.txt" in (error.get("message") or "")
 
 
 def test_files_of_one_recording_are_judged_as_one(run: Run, tmp_path: Path) -> None:

@@ -8,14 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy import select
+
 from collector.errors import CollectCancelled, StoreError, StoreFull
 from collector.store import dialects, locks
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
+from collector.store.tables import trace
 
 __all__ = ["BackedUp", "back_up"]
 
 _PIECE_BYTES = 4 << 20
+_MARK = "backup-of.txt"
+"""Says of which folder this is a back-up: nothing else is written over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class BackedUp:
     copied: tuple[str, ...]
     there_already: tuple[str, ...]
     left_out: tuple[str, ...]
-    """Being collected, interrupted, or without a file."""
+    """Being collected, interrupted, without a file, or with one that is damaged; an older copy stays."""
     deleted: tuple[str, ...]
     """In the back-up alone."""
 
@@ -37,6 +42,7 @@ def back_up(folder: TraceFolder, target: TraceFolder, should_cancel: Callable[[]
     """
     _check(folder, target)
     target.make()
+    (target.root / _MARK).write_text(f"{folder.root.resolve()}\n", "utf-8", "surrogateescape")
     catalog = Catalog(folder, is_written=False)
     with locks.held(target.root / "backup.lock", f"{target.root}: another process writes this back-up."):
         snapshot = target.catalog_path.with_name("catalog.db.part")
@@ -65,6 +71,15 @@ def _check(folder: TraceFolder, target: TraceFolder) -> None:
         raise StoreError(f"{target.root}: a back-up is a folder of its own, neither the database nor in it. Name another.")
     if not folder.has_catalog():
         raise StoreError(f"{folder.root}: there are no traces here yet.")
+    if target.root.exists() and not target.root.is_dir():
+        raise StoreError(f"{target.root}: this is a file. Name a folder for the back-up.")
+    mark = target.root / _MARK
+    if mark.is_file():
+        other = mark.read_text("utf-8", "surrogateescape").strip()
+        if other != str(here):
+            raise StoreError(f"{target.root}: this is the back-up of {other}. Name another folder, or remove {mark} if both are the same.")
+    elif target.root.is_dir() and any(target.root.iterdir()):
+        raise StoreError(f"{target.root}: this folder is not empty, and no back-up. Name another, or an empty one.")
     for path in (target.catalog_path.with_name("catalog.db-wal"), target.catalog_path.with_name("catalog.db-shm")):
         if path.exists():
             raise StoreError(f"{target.root}: a program has this back-up open ({path.name} is there). End it, then try again.")
@@ -75,7 +90,7 @@ def _copy_traces(catalog: Catalog, target: TraceFolder, should_cancel: Callable[
     entries = catalog.entries()
     for entry in entries:
         source, copy = catalog.folder.trace_path(entry.key), target.trace_path(entry.key)
-        if entry.state != "complete" or not source.is_file():
+        if entry.state != "complete" or not _can_be_read(catalog.folder, entry.key):
             left_out.append(entry.key)
         elif _is_same(source, copy):
             there.append(entry.key)
@@ -85,6 +100,15 @@ def _copy_traces(catalog: Catalog, target: TraceFolder, should_cancel: Callable[
     known = {entry.key for entry in entries}
     deleted = tuple(key for key in target.trace_keys() if key not in known)
     return BackedUp(tuple(copied), tuple(there), tuple(left_out), deleted)
+
+
+def _can_be_read(folder: TraceFolder, key: str) -> bool:
+    """Whether a trace's file is there and is one: what is damaged must not take the place of a good copy."""
+    try:
+        with folder.trace(key).connect() as connection:
+            return connection.execute(select(trace.c.key).where(trace.c.trace_id == 1)).scalar() is not None
+    except StoreError:
+        return False
 
 
 def _is_same(source: Path, copy: Path) -> bool:
@@ -98,7 +122,8 @@ def _is_same(source: Path, copy: Path) -> bool:
 def _copy(source: Path, copy: Path, should_cancel: Callable[[], bool]) -> None:
     part = copy.with_name(f"{copy.name}.part")
     try:
-        with source.open("rb") as whole, part.open("wb") as file:
+        part.unlink(missing_ok=True)
+        with source.open("rb") as whole, part.open("xb") as file:
             while piece := whole.read(_PIECE_BYTES):
                 if should_cancel():
                     raise CollectCancelled("Cancelled. Traces that were copied until now are whole.")

@@ -38,5 +38,5 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         parts.append(f"{len(done.deleted):,} deleted from the database, {'removed' if args.drop_deleted else 'kept'}")
     say(f"{args.target}: {', '.join(parts)}.")
     for key in done.left_out:
-        say(f"{key}: left out, since it is not whole or has no file.", file=sys.stderr)
+        say(f"{key}: left out, since it is not whole, or its file is missing or damaged.", file=sys.stderr)
     return 3 if done.left_out else 0

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from collector.errors import PackageError
+from collector.errors import PackageError, TraceError
 from collector.limits import KINDS, Limits
 from collector.plain import say
 from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, tell_note
@@ -95,7 +95,11 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
             return watch_folder(args, folder_of(args), should_cancel, symbols, limits)
         folder = folder_of(args)
         if args.joined_as:
-            return _collect_as_one(args, folder, should_cancel, symbols, limits)
+            try:
+                return _collect_as_one(args, folder, should_cancel, symbols, limits)
+            except TraceError as error:
+                verdict_of(args, 1, (), [(", ".join(args.files), str(error))])
+                raise
         return _collect_all(args, folder, should_cancel, symbols, limits)
 
 
@@ -109,7 +113,8 @@ def _collect_all(
     if len(args.files) > 1 or results.count > 1:
         parts = (*results.parts(), ("not tried", left))
         say("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in parts if files), file=sys.stderr)
-    return verdict_of(args, results.status, results.reports, results.reasons)
+    not_stored = [*results.reasons, *((file, "It was not tried: collecting ended before.") for file in left)]
+    return verdict_of(args, results.status, results.reports, not_stored)
 
 
 def _collect_as_one(
