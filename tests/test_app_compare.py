@@ -26,6 +26,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     more["abort"] = [*more["abort"], more["abort"][0], more["abort"][0]]
     more["operation"] = [*more["operation"], *[more["operation"][3]] * 4]  # failed receives
     more["operation"].append(more["operation"][1] | {"completed_ns": 9_000_000_000, "end_ns": 9_000_000_000})
+    without_stack = {name: value for name, value in more["allocation"][1].items() if name != "owner_stack_ref"}
+    more["allocation"] = [*more["allocation"], without_stack | {"address": 0x1FA000, "first_seq": 18}]
     more["finding"] = [
         *more["finding"],
         more["finding"][0] | {"kind": "buffer_overlap", "title": "A buffer was used twice", "link": "overlaps"},
@@ -84,6 +86,24 @@ def test_each_number_leads_to_a_list_that_has_as_many(client: TestClient) -> Non
     assert f'<a href="/t/{BAD}/aborts?reason=4">3</a>' in html
     for href in set(re.findall(r'href="(/t/[^"]*)"', html)):
         assert client.get(href, headers={"Accept": "text/html"}, follow_redirects=True).status_code == 200, href
+
+
+@pytest.mark.parametrize("process", ["", "client", "later.exe"])
+def test_totals_are_the_sums_of_their_lists(client: TestClient, process: str) -> None:
+    for side, key in enumerate((KEY, BAD)):
+
+        def rows(path: str, key: str = key) -> list[dict[str, Any]]:
+            query = f"{path}{'&' if '?' in path else '?'}process={process}" if process else path
+            found: list[dict[str, Any]] = client.get(f"/t/{key}/{query}", headers={"Accept": "application/json"}).json()["listing"]["rows"]
+            return found
+
+        totals = {what: pair[side] for what, pair in lines(compared(client, f"a={KEY}&b={BAD}&process={process}"), "totals").items()}
+        held = rows("allocations?state=live")
+        assert totals["Failed operations, would-block answers left out"] == sum(row["count"] for row in rows("errors"))
+        assert totals["Allocations"] == len(rows("allocations"))
+        assert (totals["Blocks held at the end"], totals["Heap held at the end"]) == (len(held), sum(row["size"] for row in held))
+        is_traced = process != "later.exe"
+        assert totals["Bytes allocated, by the counters of the heap"] == (3_154_000 if is_traced else 0)
 
 
 def test_a_process_filter_holds_in_both(client: TestClient) -> None:

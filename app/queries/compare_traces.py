@@ -25,6 +25,7 @@ _SHARES = (50, 95, 99)
 
 _sum, _operations = TRACE.tables["process_sum"], TRACE.tables["operation_sum"]
 _failure, _bind, _abort = (TRACE.tables[name] for name in ("failure", "bind_failure", "abort"))
+_allocation, _counter = TRACE.tables["allocation"], TRACE.tables["heap_counter"]
 _operation, _socket = TRACE.tables["operation"], TRACE.tables["socket"]
 _stack, _stacks, _finding = TRACE.tables["stack"], TRACE.tables["stack_sum"], TRACE.tables["finding"]
 
@@ -105,18 +106,37 @@ def _processes(db: Connection, process: Condition | None) -> int:
     return db.execute(select(func.count()).where(p.trace_id == 1, _of(process, p.n))).scalar_one()
 
 
-_SOCKETS = ("sockets", "bytes_sent", "bytes_received", "errors", "failed_binds", "open_at_end", "ports")
+_SUMMED = ("sockets", "bytes_sent", "bytes_received", "failed_binds", "open_at_end", "ports")
+_SOCKETS = (*_SUMMED, "errors")
 _HEAP = ("held_bytes", "held_count", "allocations", "allocated_bytes")
 
 
 def _socket_totals(db: Connection, process: Condition | None) -> dict[str, Number]:
-    sums = (func.coalesce(func.sum(_sum.c[name]), 0).label(name) for name in _SOCKETS)
-    return dict(db.execute(select(*sums).where(_sum.c.trace_id == 1, _of(process, _sum.c.process_n))).one()._mapping)
+    """Sums over sockets, and the failed operations that the page of errors lists: those of each kind, would-block answers left out."""
+    sums = (func.coalesce(func.sum(_sum.c[name]), 0).label(name) for name in _SUMMED)
+    found = dict(db.execute(select(*sums).where(_sum.c.trace_id == 1, _of(process, _sum.c.process_n))).one()._mapping)
+    f = _failure.c
+    failed = select(func.coalesce(func.sum(f["count"]), 0)).where(f.trace_id == 1, _of_socket(process, f.socket_n))
+    return found | {"errors": db.execute(failed).scalar_one()}
 
 
 def _heap_totals(db: Connection, process: Condition | None) -> dict[str, Number]:
-    sums = (func.coalesce(func.sum(_stacks.c[name]), 0).label(name) for name in _HEAP)
-    return dict(db.execute(select(*sums).where(_stacks.c.trace_id == 1, _of(process, _stacks.c.process_n))).one()._mapping)
+    """Of all blocks, those without a stack and those from before the trace included; `allocated_bytes` as the process counts them.
+
+    What is read lies in indexes: blocks by process, and those that are held.
+    """
+    a, c = _allocation.c, _counter.c
+    mine = (a.trace_id == 1, _of(process, a.process_n))
+    held, blocks = db.execute(select(func.coalesce(func.sum(a.size), 0), func.count()).where(*mine, a.end_ns.is_(None))).one()
+    bytes_counted = select(func.coalesce(func.sum(c.value), 0)).where(
+        c.trace_id == 1, c.name == "bytes_allocated", _of(process, c.process_n)
+    )
+    return {
+        "held_bytes": held,
+        "held_count": blocks,
+        "allocations": db.execute(select(func.count()).select_from(_allocation).where(*mine)).scalar_one(),
+        "allocated_bytes": db.execute(bytes_counted).scalar_one(),
+    }
 
 
 def _by_outcome(db: Connection) -> dict[tuple[str, str], int]:

@@ -72,18 +72,18 @@ class ComparePage(Page):
     held: Listing | None = None
 
 
-_TOTALS = {
+_TOTALS: dict[str, tuple[str, str, str | None]] = {
     "sockets": ("Sockets", "count", "sockets?unused="),
     "bytes_sent": ("Bytes sent", "bytes", "sockets?sort=-bytes_sent"),
     "bytes_received": ("Bytes received", "bytes", "sockets?sort=-bytes_received"),
-    "errors": ("Failed operations", "count", "errors"),
+    "errors": ("Failed operations, would-block answers left out", "count", "errors"),
     "failed_binds": ("Failed binds", "count", "ports"),
     "open_at_end": ("Sockets open at the end", "count", "sockets?state=open_at_end"),
     "ports": ("Local ports, of each process", "count", "ports"),
-    "held_bytes": ("Heap held at the end", "bytes", "stacks"),
-    "held_count": ("Blocks held at the end", "count", "stacks"),
+    "held_bytes": ("Heap held at the end", "bytes", "allocations?state=live"),
+    "held_count": ("Blocks held at the end", "count", "allocations?state=live"),
     "allocations": ("Allocations", "count", "allocations"),
-    "allocated_bytes": ("Bytes allocated", "bytes", "stacks"),
+    "allocated_bytes": ("Bytes allocated, by the counters of the heap", "bytes", None),
 }
 _PARAMETERS = (
     ("a", "Key of the first trace, such as the good run.", "fd96715a3a6d"),
