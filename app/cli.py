@@ -184,7 +184,7 @@ def _report(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     parts = ["sockets", args.socket.text] if args.socket else ["heap", args.process, *([args.heap] if args.heap else [])]
     name = "-".join([entry.key, *parts]).replace("@", "-")
     target = output_path(args.output, f"{name}.html")
-    if refused := refusal(target, force=args.force):
+    if refused := refusal(target, folder, force=args.force):
         say(f"sockscope report: {refused}", file=sys.stderr)
         return 1
     query = {name: str(ns) for name, ns in (("from", args.from_ns), ("to", args.to_ns)) if ns is not None}

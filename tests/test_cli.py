@@ -366,7 +366,7 @@ def test_an_export_takes_the_notes_along_and_brings_them_back(run: Run, file: st
     with sqlite3.connect(other / "catalog.db") as db:
         assert db.execute("SELECT key, text FROM v_notes").fetchall() == [(key, "hello")]
     db.close()
-    assert main(["export", key, "-o", str(other), "--database", str(other)]) == 0, "an export of an export"
+    assert main(["export", key, "-o", str(tmp_path / "again.db"), "--database", str(other)]) == 0, "an export of an export"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are set by the shell")
@@ -381,10 +381,49 @@ def test_an_export_to_a_full_disk_leaves_nothing_and_keeps_what_was_there(demo: 
     assert target.read_text() == "older"
 
 
-def test_an_export_never_replaces_the_trace_itself(run: Run, file: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "target",
+    [
+        "catalog.db",
+        "traces/KEY.db",
+        "traces/other.db",
+        "traces/new.db.part",
+        "catalog.db-wal",
+        "",
+        "traces",
+        "../database/./traces/../catalog.db",
+    ],
+)
+@pytest.mark.parametrize("words", [[], ["--view", "v_sockets", "--as", "csv"], ["--as", "csv"]], ids=["sqlite", "view", "folder"])
+def test_an_export_never_replaces_what_is_in_the_database(run: Run, file: str, target: str, words: list[str], tmp_path: Path) -> None:
     key = key_of(run("collect", file)[1])
-    status, _, err = run("export", key, "--force", "-o", str(tmp_path / "database" / "traces" / f"{key}.db"))
-    assert (status, "own file" in err) == (1, True)
+    root = tmp_path / "database"
+    (root / "traces" / "other.db").write_text("another trace")
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    status, out, err = run("export", key, "--force", *words, "-o", str(root / target.replace("KEY", key)))
+    assert (status, out, "this is within the database itself" in err) == (1, "", True)
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_no_link_leads_an_export_into_the_database(run: Run, file: str, tmp_path: Path) -> None:
+    key = key_of(run("collect", file)[1])
+    root = tmp_path / "database"
+    large = tmp_path / "large"
+    (root / "traces").rename(large)
+    (root / "traces").symlink_to(large)
+    (tmp_path / "to-catalog").symlink_to(root / "catalog.db")
+    (tmp_path / "to-nothing-yet").symlink_to(root / "new.db")
+    (tmp_path / "to-database").symlink_to(root)
+    (tmp_path / "elsewhere.db").write_text("a trace on another disk")
+    (large / "linked.db").symlink_to(tmp_path / "elsewhere.db")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for target in ("to-catalog", "to-nothing-yet", "to-database/x.db", "large/other.db", f"large/{key}.db", "elsewhere.db"):
+        status, _, err = run("export", key, "--force", "-o", str(tmp_path / target))
+        assert (status, "this is within the database itself" in err) == (1, True), target
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    status, _, err = run("export", key, "--force", "-o", os.devnull)
+    assert (status, "no ordinary file" in err) == (1, True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a system on which nothing tells a program to stop")

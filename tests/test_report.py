@@ -260,6 +260,11 @@ def test_the_verb_writes_what_the_page_gives(folder: TraceFolder, tmp_path: Path
     assert run("--socket", "0xffff9a0c2a001010@500000000", "-o", str(made), "--force")[0] == 0, "any moment of its life names it"
     assert run("--process", "4242@0", "--heap", "0x1e0000@0", "--from", "1s", "--to", "2s", "-o", str(tmp_path / "h.html"))[0] == 0
     assert "+1.000 000 s to +2.000 000 s" in text_of((tmp_path / "h.html").read_text(encoding="utf-8"))
+    before = folder.catalog_path.read_bytes()
+    for target in (folder.catalog_path, folder.traces_path / "other.html"):
+        status, _, err = run("--socket", SOCKET, "-o", str(target), "--force")
+        assert (status, "this is within the database itself" in err) == (1, True)
+    assert folder.catalog_path.read_bytes() == before
 
 
 @pytest.mark.parametrize(

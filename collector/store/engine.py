@@ -131,6 +131,12 @@ class TraceFolder:
         """Whether the file of a finished trace is there."""
         return self.trace_path(key).is_file()
 
+    def holds(self, path: Path) -> bool:
+        """Whether a file that is written there would be one of this folder, however the path is spelled and wherever links lead."""
+        real = Path(os.path.realpath(path))
+        own = (self.root, self.traces_path, self.catalog_path, *self.traces_path.glob("*.db"))  # each may be a link to elsewhere
+        return not {_identity(one) for one in own}.isdisjoint({_identity(one) for one in (real, *real.parents)} - {None})
+
     def trace_keys(self) -> list[str]:
         """Keys of all trace files, whether or not the catalog knows them."""
         return sorted(path.stem for path in self.traces_path.glob("*.db"))
@@ -148,6 +154,15 @@ class TraceFolder:
         check_version(engine, path, version)
         self._readers[path] = (identity, engine)
         return engine
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file or folder a path leads to; None for one that is not there or may not be looked at."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 def stored_version(engine: Engine, path: Path) -> str | None:

@@ -78,8 +78,13 @@ def output_path(output: str | None, name: str) -> Path:
     return target / name if target.is_dir() else target
 
 
-def refusal(target: Path, *, force: bool) -> str | None:
-    """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot."""
+def refusal(target: Path, folder: "TraceFolder", *, force: bool) -> str | None:
+    """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot.
+
+    Nothing goes into the folder of the traces itself: no force replaces the catalog or another trace.
+    """
+    if folder.holds(target):
+        raise StoreError(f"{target}: this is within the database itself, {folder.root}. Name a place outside of it with -o.")
     if not target.exists():
         return None
     if not target.is_file():

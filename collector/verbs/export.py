@@ -92,7 +92,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     key = f"{entry.key}{limits.suffix}{MASKED_KEY if args.mask else ''}"
     is_folder = form == _DATASETTE or (form != _SQLITE and len(views) > 1)
     target = output_path(args.output, _default_name(key, form, views))
-    if refused := _refusal(target, folder, entry.key, is_folder=is_folder, force=args.force):
+    if refused := _refusal(target, folder, is_folder=is_folder, force=args.force):
         say(f"sockscope export: {refused}", file=sys.stderr)
         return 1
     changes = _changes(limits, args.mask, should_cancel)
@@ -146,13 +146,11 @@ def _default_name(key: str, form: str, views: list[str]) -> str:
     return f"{key}-{views[0]}.{form}" if len(views) == 1 else f"{key}-{form}"
 
 
-def _refusal(target: Path, folder: "TraceFolder", key: str, *, is_folder: bool, force: bool) -> str | None:
+def _refusal(target: Path, folder: "TraceFolder", *, is_folder: bool, force: bool) -> str | None:
     """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot."""
-    if is_folder and target.exists():
+    if is_folder and target.exists() and not folder.holds(target):
         return f"{target}: this is there already. Name another folder with -o, or remove it: what is in a folder is never replaced."
-    if target.is_file() and target.samefile(folder.trace_path(key)):
-        raise StoreError(f"{target}: this is the trace's own file in the database. Name another with -o.")
-    return refusal(target, force=force)
+    return refusal(target, folder, force=force)
 
 
 def _changes(limits: Limits, mask: bool, should_cancel: Callable[[], bool]) -> list["Change"]:
