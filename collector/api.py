@@ -143,7 +143,10 @@ class ReadTrace(Mapping[str, Table]):
         return any(severity in ("data_loss", "damage") for severity in severities)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> Table:
-        """One table, or some of its columns, read anew. Raises KeyError for names that there are not, StoreError."""
+        """One table, or some of its columns, read anew; with none of them it has its `count` alone.
+
+        Raises KeyError for names that there are not, StoreError.
+        """
         view = f"v_{name}"
         if view not in TRACE_VIEWS:
             raise KeyError(f"there is no table {name!r}. There are {', '.join(self)}.")
@@ -152,6 +155,8 @@ class ReadTrace(Mapping[str, Table]):
             wanted = list(kinds) if columns is None else list(dict.fromkeys(columns))
             if strange := [column for column in wanted if column not in kinds]:
                 raise KeyError(f"{name} has no column {strange[0]!r}. It has {', '.join(kinds)}.")
+            if not wanted:
+                return Table(name, {}, int(connection.exec_driver_sql(f"SELECT count(*) FROM {view}").scalar_one()))  # noqa: S608 - ours
             return _table(connection, name, view, {column: kinds[column] for column in wanted})
 
 
@@ -159,7 +164,7 @@ def read_trace(
     path: Path | str,
     *,
     inside: str | None = None,
-    processes: Sequence[str | int] = (),
+    processes: Sequence[str | int] | str | int = (),
     from_time: str | int | None = None,
     to_time: str | int | None = None,
     scratch: Path | str | None = None,
@@ -170,15 +175,18 @@ def read_trace(
 
     Args:
         inside: which trace of a package that has several: the end of its name there.
-        processes: only these, by id, `PID@NS` or image name.
+        processes: only these, or this one, by id, `PID@NS` or image name.
         from_time: only what lasts until then or later: ns since time 0, or text such as `12.5s`.
         to_time: only what begins then or earlier.
         scratch: folder for the temporary file; without it the system's.
 
     Raises: TraceError, and its kinds by what is wrong: SourceError, FormatError, NothingLeft, StoreFull. ValueError for a time or a process
-    that cannot be read.
+    that cannot be read, or a range that runs backward.
     """
-    limits = Limits(tuple(parse_who(str(one)) for one in processes), _moment(from_time), _moment(to_time))
+    wanted = (processes,) if isinstance(processes, str | int) else processes
+    limits = Limits(tuple(parse_who(str(one)) for one in wanted), _moment(from_time), _moment(to_time))
+    if limits.from_ns is not None and limits.to_ns is not None and limits.from_ns > limits.to_ns:
+        raise ValueError("to_time is before from_time; give a range that runs forward.")
     try:
         place = Path(tempfile.mkdtemp(prefix="sockscope-", dir=scratch))
     except OSError as error:

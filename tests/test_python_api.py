@@ -91,6 +91,20 @@ def test_some_columns_alone(read: collector.ReadTrace) -> None:
     assert np.ma.allequal(some["bytes"], read["operations"]["bytes"])
 
 
+def test_no_columns_are_a_table_of_its_count(read: collector.ReadTrace) -> None:
+    none = read.table("operations", columns=[])
+    assert (list(none), none.count) == ([], read["operations"].count)
+    assert none.where(np.zeros(none.count, dtype=bool)).count == 0
+    assert none.structured().shape == (none.count,)
+
+
+@pytest.mark.parametrize(("one", "pids"), [("shopfront.exe", {4312}), (4312, {4312}), ("4312", {4312})])
+def test_one_process_needs_no_list(one: str | int, pids: set[int], tmp_path: Path) -> None:
+    write_sample(tmp_path / "sample.etl")
+    with collector.read_trace(tmp_path / "sample.etl", processes=one) as part:
+        assert set(part["processes"]["pid"]) == pids
+
+
 def test_rows_by_a_condition(sample: Imported, read: collector.ReadTrace) -> None:
     operations = read["operations"]
     large = operations.where(operations["bytes"] > 4000)
@@ -170,6 +184,8 @@ def test_what_is_wrong_is_said_and_leaves_nothing(file: Path, tmp_path: Path, mo
         collector.read_trace(cut)
     with pytest.raises(NothingLeft, match=r"No process of this trace is 'nobody\.exe'"):
         collector.read_trace(file, processes=["nobody.exe"])
+    with pytest.raises(ValueError, match=r"^to_time is before from_time; give a range that runs forward\.$"):
+        collector.read_trace(file, from_time="2s", to_time="1s")
     with pytest.raises(ValueError, match="'soon' is not a time"):
         collector.read_trace(file, from_time="soon")
     with pytest.raises(StoreError, match="nothing can be written there"):
