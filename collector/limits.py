@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from collector.errors import NothingLeft
 
-__all__ = ["KINDS", "Limits", "WhichSocket", "Who", "parse_moment", "parse_which_socket", "parse_who"]
+__all__ = ["KINDS", "Limits", "WhichSocket", "Who", "kinds_in_words", "parse_moment", "parse_which_socket", "parse_who"]
 
 KINDS = ("sockets", "heap")
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
@@ -79,6 +79,13 @@ class Limits:
     def suffix(self) -> str:
         """What the key of the whole trace gets, so that both can be there; empty for everything."""
         return f"-{sha256(self.words.encode()).hexdigest()[:_SUFFIX_DIGITS]}" if self else ""
+
+
+def kinds_in_words(words: str) -> tuple[frozenset[str], bool]:
+    """Read back `Limits.words`: the kinds of data that are stored, and whether only some processes, sockets or times of them are."""
+    first, _, rest = words.partition(", ")
+    kinds = frozenset(first.split(" and "))
+    return (kinds, bool(rest)) if kinds <= frozenset(KINDS) else (frozenset(KINDS), True)
 
 
 def parse_moment(text: str) -> int:

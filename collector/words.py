@@ -10,6 +10,7 @@ __all__ = [
     "END_REASONS",
     "FAMILIES",
     "HEAP_FINDINGS",
+    "IO_FINDINGS",
     "MATCHES",
     "OPERATION_KINDS",
     "ORIGINS",
@@ -95,3 +96,5 @@ HEAP_FINDINGS = frozenset(
      "posted_after_free", "reused_in_flight", "shrunk_in_flight")
 )  # fmt: skip
 """Kinds of findings that only records of the heap can show."""
+IO_FINDINGS = frozenset(("freed_in_flight", "overruns_block", "posted_after_free", "reused_in_flight", "shrunk_in_flight"))
+"""Those among them that need records of sockets, too."""

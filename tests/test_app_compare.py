@@ -5,12 +5,15 @@ import io
 import re
 from collections.abc import Iterator
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from app.queries import compare_traces
+from collector.limits import Limits, Who
+from collector.problems import STORED_IN_PART
 from tests.build.database import built_database
 from tests.build.served import served
 from tests.build.small_trace import KEY, SMALL
@@ -135,6 +138,36 @@ def test_what_was_not_recorded_is_unknown(client: TestClient) -> None:
     assert lines(no_heap, "findings")["freed in flight"][1] is None, "only the heap can show it"
     html = client.get(f"/compare?a={KEY}&b={EMPTY}", headers={"Accept": "text/html"}).text
     assert '<span class="unknown">unknown</span>' in html
+
+
+NOBODY = Who("nobody.exe", image="nobody.exe")
+
+
+@pytest.mark.parametrize(
+    ("limits", "sockets", "heap"),
+    [
+        (Limits(only=("heap",)), None, 0),
+        (Limits(only=("sockets",)), 0, None),
+        (Limits(only=("heap",), processes=(NOBODY,)), None, None),
+        (Limits(processes=(NOBODY,)), None, None),
+        (Limits(to_ns=1), None, None),
+    ],
+)
+def test_what_was_not_stored_is_unknown(tmp_path: Path, limits: Limits, sockets: int | None, heap: int | None) -> None:
+    """B has no row of anything: what its limits left out may be anywhere in the whole trace."""
+    folder = built_database(tmp_path, SMALL, key=KEY)
+    text = STORED_IN_PART.text.format(what=limits.words)
+    problem: dict[str, object] = {"kind": STORED_IN_PART.name, "severity": "limit", "count": 1, "text": text}
+    built_database(tmp_path, {"event_count": SMALL["event_count"], "problem": [problem]}, key=BAD)
+    with served(folder) as client:
+        page = compared(client, f"a={KEY}&b={BAD}")
+    assert any(fact.startswith(f"Only a part of B was stored: {limits.words}. ") for fact in page["facts"])
+    of_heap = {"Heap held at the end", "Blocks held at the end", "Allocations", "Bytes allocated, by the counters of the heap"}
+    for what, (_, b) in lines(page, "totals").items():
+        assert b == (heap if what in of_heap else sockets), what
+    for table in ("errors", "aborts", "operations"):
+        assert {b for _, b in lines(page, table).values()} == {sockets}, table
+    assert lines(page, "findings") == {"repeated error": (4, sockets), "freed in flight": (1, None)}, "the second needs both"
 
 
 def test_one_or_none_chosen_offers_the_choice(client: TestClient) -> None:

@@ -10,10 +10,11 @@ from app.filters import Condition
 from app.queries.coverage import coverage
 from app.queries.heap_flame import stack_hashes
 from app.queries.stacks import callers_of
-from app.queries.trace import has_losses
+from app.queries.trace import has_losses, part_stored
 from app.queries.who import owner_filter, process_filter, process_table
+from collector.limits import KINDS, kinds_in_words
 from collector.store.tables import TRACE
-from collector.words import HEAP_FINDINGS, OPERATION_KINDS, OUTCOMES
+from collector.words import HEAP_FINDINGS, IO_FINDINGS, OPERATION_KINDS, OUTCOMES
 
 __all__ = ["PROCESS", "SAMPLE", "Held", "Side", "held_by_hash", "side_of"]
 
@@ -46,7 +47,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two traces. Values are None where nothing of the kind was recorded, or where its sums do not tell processes apart.
+    """One of two traces. Values are None where nothing of the kind was recorded or stored, or where its sums do not tell processes apart.
+
+    `part` says what was stored of it, empty for all. What it does not have of a kind that it does, there are `absent` of: none, or,
+    where only some processes, sockets or times were stored, nobody knows how many.
 
     `latencies` are ns by kind and by how many of 100 took no longer; `is_sampled` says that they are those of some operations.
     `findings` are how many there are by kind, with the link to the worst; `cannot_show` says that there are no records of sockets, and
@@ -64,25 +68,32 @@ class Side:
     processes: int
     has_losses: bool
     is_sampled: bool
+    part: str
+    absent: Number
 
     def findings_of(self, kind: str) -> Number:
         """How many findings of a kind there are; None where the records that show them are not there."""
         if kind in self.findings:
             return self.findings[kind][0]
-        return None if self.cannot_show[kind in HEAP_FINDINGS] else 0
+        no_sockets, no_heap = self.cannot_show
+        needs_sockets, needs_heap = kind not in HEAP_FINDINGS - IO_FINDINGS, kind in HEAP_FINDINGS
+        return None if (no_sockets and needs_sockets) or (no_heap and needs_heap) else self.absent
 
 
 def side_of(db: Connection, process: Condition | None) -> Side:
     """The numbers of one trace, or of those of its processes that a condition of PROCESS leaves."""
     areas = coverage(db).by_area
-    has_sockets, has_transfers, has_heap = bool(areas["sockets"]), bool(areas["transfers"]), bool(areas["heap"])
+    part = part_stored(db)
+    kinds, is_narrow = kinds_in_words(part) if part else (KINDS, False)
+    has_sockets, has_transfers, has_aborts = ("sockets" in kinds and bool(areas[name]) for name in ("sockets", "transfers", "aborts"))
+    has_heap = "heap" in kinds and bool(areas["heap"])
+    absent = None if is_narrow else 0
     latencies, is_sampled = _latencies(db, process) if has_transfers else (None, False)
     return Side(
-        totals=(_socket_totals(db, process) if has_sockets else dict.fromkeys(_SOCKETS))
-        | (_heap_totals(db, process) if has_heap else dict.fromkeys(_HEAP)),
+        totals={name: absent if number == 0 else number for name, number in _totals(db, process, has_sockets, has_heap).items()},
         operations=_by_outcome(db) if has_transfers and process is None else None,
         errors=_errors(db, process) if has_sockets else None,
-        aborts=_aborts(db, process) if areas["aborts"] else None,
+        aborts=_aborts(db, process) if has_aborts else None,
         latencies=latencies,
         held=_held(db, process) if has_heap and areas["stacks"] else None,
         findings=_findings(db, process),
@@ -90,6 +101,8 @@ def side_of(db: Connection, process: Condition | None) -> Side:
         processes=_processes(db, process),
         has_losses=has_losses(db),
         is_sampled=is_sampled,
+        part=part,
+        absent=absent,
     )
 
 
@@ -109,6 +122,11 @@ def _processes(db: Connection, process: Condition | None) -> int:
 _SUMMED = ("sockets", "bytes_sent", "bytes_received", "failed_binds", "open_at_end", "ports")
 _SOCKETS = (*_SUMMED, "errors")
 _HEAP = ("held_bytes", "held_count", "allocations", "allocated_bytes")
+
+
+def _totals(db: Connection, process: Condition | None, has_sockets: bool, has_heap: bool) -> dict[str, Number]:
+    of_sockets = _socket_totals(db, process) if has_sockets else dict.fromkeys(_SOCKETS)
+    return of_sockets | (_heap_totals(db, process) if has_heap else dict.fromkeys(_HEAP))
 
 
 def _socket_totals(db: Connection, process: Condition | None) -> dict[str, Number]:

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from app.page import ProblemLine, TraceHead
 from collector.store.tables import TRACE
 
-__all__ = ["TraceRow", "has_losses", "head", "problems", "start_utc", "trace_row"]
+__all__ = ["TraceRow", "has_losses", "head", "part_stored", "problems", "start_utc", "trace_row"]
 
 _trace = TRACE.tables["trace"]
 _problem = TRACE.tables["problem"]
@@ -60,6 +60,12 @@ def has_losses(db: Connection) -> bool:
     """Whether records were lost or damaged anywhere in the trace."""
     found = select(_problem.c.n).where(_problem.c.trace_id == 1, _problem.c.severity.in_(LOSSES)).limit(1)
     return db.execute(found).first() is not None
+
+
+def part_stored(db: Connection) -> str:
+    """Which part of the trace was stored, as `Limits.words`; empty for all of it."""
+    texts = db.execute(select(_problem.c.text).where(_problem.c.trace_id == 1, _problem.c.kind == "stored_in_part").order_by(_problem.c.n))
+    return ", ".join(text.partition(": ")[2].removesuffix(".") for text in texts.scalars())
 
 
 def head(db: Connection, from_ns: int | None, to_ns: int | None) -> TraceHead | None:

@@ -167,17 +167,18 @@ def _parts(request: Request, keys: list[str], process: Condition | None) -> tupl
         raise BadRequest(f"These traces cannot be compared now: {error}") from error
     query = request.query_params
     here = request.app.state.urls("compare_traces", {name: query[name] for name in ("a", "b", "process") if query.get(name)})
-    lines = _Lines(process)
+    lines, absent = _Lines(process), (a.absent, b.absent)
     tables = {
         "totals": [lines.line(words, a.totals[name], b.totals[name], unit, link) for name, (words, unit, link) in _TOTALS.items()],
         "findings": lines.findings(a, b),
-        "errors": lines.of(a.errors, b.errors, fmt.status, lambda v: f"errors?status={v & 0xFFFFFFFF:#x}"),
-        "aborts": lines.of(a.aborts, b.aborts, _reason, lambda v: f"aborts?reason={v[0]}"),
+        "errors": lines.of(a.errors, b.errors, fmt.status, lambda v: f"errors?status={v & 0xFFFFFFFF:#x}", absent=absent),
+        "aborts": lines.of(a.aborts, b.aborts, _reason, lambda v: f"aborts?reason={v[0]}", absent=absent),
         "operations": lines.of(
             a.operations,
             b.operations,
             lambda v: f"{v[0]}, {v[1].replace('_', ' ')}",
             lambda v: f"operations?kind={v[0]}&outcome={v[1]}",
+            absent=absent,
         ),
         "latencies": lines.of(
             a.latencies,
@@ -185,7 +186,6 @@ def _parts(request: Request, keys: list[str], process: Condition | None) -> tupl
             lambda v: f"{v[0]}: {v[1]} of 100 took at most",
             lambda v: f"operations?kind={v[0]}&outcome=completed&sort=-latency_ns",
             unit="duration",
-            absent=None,
         ),
         "held": held,
     }
@@ -199,13 +199,15 @@ def _parts(request: Request, keys: list[str], process: Condition | None) -> tupl
 
 def _facts(a: queries.Side, b: queries.Side, process: Condition | None) -> Iterable[str]:
     for name, side in (("A", a), ("B", b)):
+        if side.part:
+            yield f"Only a part of {name} was stored: {side.part}. Its numbers are those of this part; what lies outside is unknown."
         if side.has_losses:
             yield f"Records of {name} were lost or damaged: its numbers may be too small."
         if process is not None and not side.processes:
             yield f"{name} has no process “{process.text}”."
         if side.is_sampled:
             yield f"Latencies of {name} are those of {fmt.thin(queries.SAMPLE)} operations picked at random."
-    yield "Unknown is what a trace did not record: it may have happened all the same."
+    yield "Unknown is what a trace did not record or store: it may have happened all the same."
     if process is not None:
         yield "How many operations ended how is summed for whole traces only: it is not known of one process."
 
@@ -217,10 +219,9 @@ def _rank(line: CompareLine) -> tuple[int, float]:
     return (0, -abs(line.difference) / max(line.a or 0, line.b or 0, 1)) if line.difference else (2, 0.0)
 
 
-def _pair(a: Mapping[_K, int] | None, b: Mapping[_K, int] | None, key: _K, absent: int | None = 0) -> tuple[int | None, int | None]:
-    """A number of both; what a trace that recorded the kind does not have is `absent`."""
-    found = [None if side is None else side.get(key, absent) for side in (a, b)]
-    return found[0], found[1]
+def _number_of(side: Mapping[_K, int] | None, key: _K, absent: int | None) -> int | None:
+    """A number of one trace; what a trace that recorded the kind does not have is `absent`."""
+    return None if side is None else side.get(key, absent)
 
 
 class _Lines:
@@ -244,10 +245,10 @@ class _Lines:
         link: Callable[[_K], str],
         *,
         unit: str = "count",
-        absent: int | None = 0,
+        absent: tuple[int | None, int | None] = (None, None),
     ) -> list[CompareLine]:
         keys = dict.fromkeys([*(a or {}), *(b or {})])
-        return [self.line(words(key), *_pair(a, b, key, absent), unit, link(key)) for key in keys]
+        return [self.line(words(key), _number_of(a, key, absent[0]), _number_of(b, key, absent[1]), unit, link(key)) for key in keys]
 
     def findings(self, a: queries.Side, b: queries.Side) -> list[CompareLine]:
         return [
@@ -285,7 +286,8 @@ def _held(a: queries.Side, b: queries.Side, ask_a: _Ask, ask_b: _Ask) -> list[Co
     lines = []
     for stack in dict.fromkeys([*sides[0], *sides[1]]):
         found = [
-            None if side.held is None else known[stack].bytes if stack in known else 0 for side, known in ((a, sides[0]), (b, sides[1]))
+            None if side.held is None else known[stack].bytes if stack in known else side.absent
+            for side, known in ((a, sides[0]), (b, sides[1]))
         ]
         callers = next(known[stack].callers for known in sides if stack in known) or stack[:12]
         links = [f"stacks/{stack}" if stack in known else None for known in sides]
