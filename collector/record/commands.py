@@ -30,14 +30,13 @@ class Block:
     lines: tuple[str, ...]
 
 
-def blocks(plan: Plan, *, is_here: bool, words: Sequence[str] = ()) -> list[Block]:
+def blocks(plan: Plan, *, folder: str = _FOLDER, words: Sequence[str] = ()) -> list[Block]:
     """Ways to record what the plan wants.
 
     Args:
-        is_here: whether the plan's folder is one of the machine that records; if not, the lines name a folder of an example.
+        folder: of the files, on the machine that records; without one the lines name one of an example.
         words: command line of a program that is to be traced from its start.
     """
-    folder = str(plan.folder) if is_here else _FOLDER
     files = {kind: ntpath.join(folder, f"{plan.name}-{kind}.etl") for kind in plan.kinds}
     merged = ntpath.join(folder, f"{plan.name}.etl")
     limit = FileLimit(plan.size_limit_mb, plan.is_circular) if plan.size_limit_mb else None

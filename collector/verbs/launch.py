@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         say("sockscope launch: name a program, after the options.", file=sys.stderr)
         return 2
     if args.print_commands:
-        print_commands(plan, words=words)
+        print_commands(args, plan, words=words)
         return 0
     try:
         check_plan(plan, is_forced=False)

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     plan = plan_of(args, winsock=not args.no_winsock, heap=bool(args.pid), pids=args.pid)
     plan = replace(plan, is_live=args.live, keeps_files=args.live and args.files)
     if args.print_commands:
-        print_commands(plan)
+        print_commands(args, plan)
         return 0
     if args.list or args.stop or args.change:
         return _control(args, plan)

@@ -94,13 +94,19 @@ def plan_of(args: argparse.Namespace, *, winsock: bool, heap: bool, pids: Sequen
     )
 
 
-def print_commands(plan: Plan, *, words: Sequence[str] = (), to_stderr: bool = False) -> None:
-    """How to record the same without sockscope."""
+def print_commands(args: argparse.Namespace, plan: Plan, *, words: Sequence[str] = (), to_stderr: bool = False) -> None:
+    """How to record the same without sockscope, into the folder that was named; elsewhere than on Windows none is this folder."""
     from collector.record.commands import blocks
 
     out = sys.stderr if to_stderr else sys.stdout
     say("The same with the tools of Windows, in a prompt that was started by “Run as administrator”:", file=out)
-    for block in blocks(plan, is_here=sys.platform == "win32", words=words):
+    if plan.is_live:
+        say("They write files and show nothing meanwhile: --live has no equivalent. To look at the files: sockscope collect FILE", file=out)
+    if sys.platform == "win32":
+        made = blocks(plan, folder=str(plan.folder), words=words)
+    else:
+        made = blocks(plan, words=words) if args.output == Path() else blocks(plan, folder=str(args.output), words=words)
+    for block in made:
         say("", file=out)
         say(f"{block.heading}:", file=out)
         for line in block.lines:
@@ -121,7 +127,7 @@ def ready(args: argparse.Namespace, plan: Plan, *, words: Sequence[str] = ()) ->
         check_rights(windows, plan)
     except RecordError as error:
         tell(f"sockscope {args.verb}: {error}")
-        print_commands(plan, words=words, to_stderr=True)
+        print_commands(args, plan, words=words, to_stderr=True)
         raise RecordError("Nothing was recorded.") from error
     _settle_leftovers(windows, plan, is_asked=args.stop_leftovers)
     return windows

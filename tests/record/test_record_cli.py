@@ -246,6 +246,23 @@ def test_commands_are_printed_on_every_system(tmp_path: Path, capsys: pytest.Cap
     ) in lines
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there the folder is made absolute")
+@pytest.mark.parametrize("words", [["record", "--pid", "12"], ["launch", "--heap"]], ids=["record", "launch"])
+def test_commands_name_the_folder_that_was_given(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    program = ["a.exe"] if words[0] == "launch" else []
+    assert main([*words, "--name", "x", "--print-commands", "--output", r"D:\t", *program]) == 0
+    out = capsys.readouterr().out
+    assert r" -f D:\t\x-kernel.etl" in out
+    assert r" D:\t\x.etl" in out
+    assert r"C:\traces" not in out
+
+
+@pytest.mark.parametrize("words", [["--live"], ["--live", "--files"], []])
+def test_commands_say_that_they_show_nothing_live(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", "--name", "x", "--print-commands", *words]) == 0
+    assert ("--live has no equivalent" in capsys.readouterr().out) == bool(words)
+
+
 def test_commands_for_a_program_name_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["launch", "--print-commands", "--name", "x", r"C:\my app\a.exe", "-v"]) == 0
     out = capsys.readouterr().out
