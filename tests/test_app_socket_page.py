@@ -235,6 +235,18 @@ def test_a_range_that_cannot_be_is_refused_with_what_is_allowed(told: tuple[Test
     assert says in answer.text
 
 
+@pytest.mark.parametrize(
+    ("query", "says"), [("from=2000s", "from=2000s begins after its end"), ("to=-2000s", "to=-2000s ends before it begins")]
+)
+def test_a_range_with_one_end_beyond_the_life_says_how_long_that_is(told: tuple[TestClient, str], query: str, says: str) -> None:
+    client, trace = told
+    answer = client.get(f"{trace}/sockets/{LINK}?{query}", headers={"Accept": "application/json"})
+
+    assert answer.status_code == 400
+    assert answer.json()["sentence"].startswith("The socket lasts from ")
+    assert says in answer.json()["sentence"]
+
+
 # ---------------------------------------------------------------------------------------------------- its records
 
 

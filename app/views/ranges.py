@@ -35,15 +35,19 @@ class RangePart:
         return first, last
 
 
-def asked_range(request: Request, whole: tuple[int, int]) -> tuple[int, int]:
-    """The range of the query string, the whole where it names none. Raises BadRequest."""
+def asked_range(request: Request, whole: tuple[int, int], *, what: str = "trace") -> tuple[int, int]:
+    """The range of the query string, the whole where it names none. `what` is whose time the whole is. Raises BadRequest."""
     ends = []
-    for key, otherwise in zip(("from", "to"), whole, strict=True):
-        text = request.query_params.get(key, "").strip()
+    given = [request.query_params.get(key, "").strip() for key in ("from", "to")]
+    for key, text, otherwise in zip(("from", "to"), given, whole, strict=True):
         try:
             ends.append(parse_time(text) if text else otherwise)
         except ValueError as error:
             raise BadRequest(f"{key}={text}: {error}") from error
+    if ends[0] >= ends[1] and not all(given):
+        lasts = f"The {what} lasts from {fmt.since_start(whole[0])} to {fmt.since_start(whole[1])}"
+        asked = f"from={given[0]} begins after its end" if given[0] else f"to={given[1]} ends before it begins"
+        raise BadRequest(f"{lasts}, and {asked}: name a time within it.")
     if ends[0] >= ends[1]:
         raise BadRequest(f"from={ends[0]} is not before to={ends[1]}: give a range that runs forward.")
     return ends[0], ends[1]

@@ -173,7 +173,7 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         return RedirectResponse(with_query(_path(trace, head.link), dict(request.query_params.items())), status_code=307)
     known = _known(trace, head)
     whole = _whole(trace, head)
-    shown = asked_range(request, whole)
+    shown = asked_range(request, whole, what="socket")
     path = _path(trace, head.link)
     said = claims(known)
     query = request.query_params
@@ -223,7 +223,7 @@ def socket_timeline(request: Request, trace: ReadTrace, socket: str) -> Response
     `end=other` gives the other end of a local connection at that time.
     """
     head = _found(trace, socket)
-    shown = asked_range(request, _whole(trace, head))
+    shown = asked_range(request, _whole(trace, head), what="socket")
     end = request.query_params.get("end")
     refuse_unread(request)
     figure = _peer_chart(trace, head, shown) if end == "other" else _figure(trace, head, None, shown)
