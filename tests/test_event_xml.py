@@ -149,7 +149,11 @@ HOSTILE = {
     "depth": ("<Events><Event>" + "<a>" * 100_000, FormatError, "nested deeper"),
     "one element": ('<Events><Event><Data Name="' + "x" * (10 << 20) + '"/>' + "y" * (1 << 20), FormatError, "one element"),
     "nothing": ("<Events></Events>", EmptyTrace, "no event"),
-    "no time": ("<Events><Event><System><EventID>1</EventID></System></Event></Events>", EmptyTrace, "no event"),
+    "no time": (
+        "<Events>\n<Event><System><EventID>1</EventID></System></Event></Events>",
+        EmptyTrace,
+        r"the only event .* no date.* \(line 2\)",
+    ),
 }
 
 

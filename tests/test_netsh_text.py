@@ -148,9 +148,25 @@ HOSTILE: dict[str, Callable[[], str]] = {
 }
 
 
+NOTHING_READ = {
+    "events of other providers": (LINE.replace("Winsock-AFD", "TCPIP") + "TCP: x\r\n", "the 3 events .*: providers other than"),
+    "old messages": (LINE + "AfdSend: 1, 2\r\n", "the 3 events .*: messages of the socket provider"),
+    "wrong dates": (LINE.replace("/06/", "/13/") + SEND + "\r\n", "the 3 events .*: times that are no date"),
+    "lines that are cut": (LINE[:25] + "\r\n", "the 3 events .*: lines that are cut"),
+    "values that lie": (LINE + SEND + ", Length 4" + "\r\n", "the 3 events .*: values that no tool writes"),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_READ)
+def test_a_text_of_events_that_cannot_be_read_says_why(name: str, tmp_path: Path) -> None:
+    line, words = NOTHING_READ[name]
+    with pytest.raises(EmptyTrace, match=rf"none of {words}.* \(the first in line 1\)\. .*\.etl file"):
+        collected(put(tmp_path, line * 3), tmp_path)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_ends_in_a_message(name: str, tmp_path: Path) -> None:
-    with pytest.raises(EmptyTrace, match="no event"):
+    with pytest.raises(EmptyTrace, match="the only event of this file cannot be read"):
         collected(put(tmp_path, HOSTILE[name]()), tmp_path)
 
 

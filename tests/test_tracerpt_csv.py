@@ -1,6 +1,8 @@
 """CSV that tracerpt made of a recording: the same sockets, operations, aborts and overlaps, and clear words for all that it cannot give."""
 
 import contextlib
+import csv
+import io
 import re
 import tracemalloc
 from dataclasses import replace
@@ -14,6 +16,7 @@ from app.cli import main
 from collector.errors import CollectCancelled, EmptyTrace, FormatError, TraceError
 from collector.packages import traces_in
 from collector.texts import form_of
+from collector.texts.cells import Cells
 from tests.build import Trace, afd, heap, system
 from tests.build.imported import collect
 from tests.build.tracerpt_csv import HEADER, tracerpt_csv
@@ -155,7 +158,7 @@ def test_a_row_that_lies_is_left_out_and_counted(name: str, tmp_path: Path) -> N
 
 HOSTILE = {
     "no events": (HEADER + "\n", EmptyTrace, "no event"),
-    "rows of nothing": (HEADER + "\n" + ",\n" * 5000, EmptyTrace, "no event"),
+    "rows of nothing": (HEADER + "\n" + ",\n" * 5000, EmptyTrace, r"none of the 5,000 .* than the header .* \(the first in line 2\)"),
     "columns that are missing": ("Event Name, Type, TID, Clock-Time, User Data\n1,2,3,4,5\n", FormatError, "lacks columns .*opcode"),
     "user data in the middle": (HEADER.replace("User Data", "User Data, IID") + "\n", FormatError, "lacks columns"),
     "a header without end": (HEADER + ", x" * 1_000_000, FormatError, "lacks columns"),
@@ -173,8 +176,40 @@ def test_hostile_csv_ends_in_a_message(name: str, tmp_path: Path) -> None:
 
 def test_raw_times_are_refused_with_the_option_that_made_them(tmp_path: Path) -> None:
     text = re.sub(r"\b13\d{16}\b", "123456789", csv_of(tmp_path, a_trace()))
-    with pytest.raises(FormatError, match="without -rts"):
+    with pytest.raises(EmptyTrace, match=r"none of the \d+ events .* raw counts.* \(the first in line \d\)\. .*without -rts"):
         collected(put(tmp_path, text), tmp_path)
+
+
+@pytest.mark.parametrize(("mark", "time"), [(",", "1.33856E+17"), (",", "1,33856E+17"), (";", "1,33856E+17"), (",", '"1,33856E+17"')])
+def test_times_that_a_spreadsheet_rounded_are_said_to_be_so(mark: str, time: str, tmp_path: Path) -> None:
+    text = re.sub(r"\b13\d{16}\b", time, csv_of(tmp_path, a_trace(), mark=mark))
+    with pytest.raises(EmptyTrace, match=r"none of the .* as a spreadsheet saves them .* no spreadsheet"):
+        collected(put(tmp_path, text), tmp_path)
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_cells_that_another_program_put_in_quotes_are_the_same(mark: str, sample_etl: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    plain = tracerpt_csv(sample_etl, mark=mark, is_padded=False)
+    # as such programs read it: quotes around a whole cell are no part of it, but those inside are, and are doubled
+    rows = [Cells(mark, 1024).split(line) for line in plain.split("\r\n") if line]
+    quoted = io.StringIO()
+    csv.writer(quoted, delimiter=mark, quoting=csv.QUOTE_ALL).writerows(rows)
+    assert quoted.getvalue().startswith(f'"Event Name"{mark}"Type"')
+    found = collected(put(tmp_path, quoted.getvalue()), tmp_path)
+    assert answers(found) == answers(collected(put(tmp_path / "plain", plain), tmp_path / "plain"))
+    assert not found.rows("SELECT * FROM v_problems WHERE kind = 'damaged_text'")
+    assert found.one("SELECT events_lost FROM v_trace") == 3
+
+
+def test_values_in_one_quoted_cell_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    plain = csv_of(tmp_path, a_trace(), is_padded=False)
+    rows = [line.split(",", 19) for line in plain.split("\r\n") if line]
+    quoted = io.StringIO()
+    csv.writer(quoted, quoting=csv.QUOTE_ALL).writerows(rows)
+    found = answers(collected(put(tmp_path, quoted.getvalue()), tmp_path))
+    assert found == answers(collected(put(tmp_path / "plain", plain), tmp_path / "plain"))
 
 
 def test_a_line_without_end_takes_no_memory(tmp_path: Path) -> None:

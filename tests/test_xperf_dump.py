@@ -171,7 +171,11 @@ HOSTILE: dict[str, tuple[Callable[[], str], type[TraceError], str]] = {
         FormatError,
         "more than 20,000",
     ),
-    "a header of endless columns": (lambda: "BeginHeader\n" + "x" + ", y" * 900_000 + "\nEndHeader\n", EmptyTrace, "no event"),
+    "a header of endless columns": (
+        lambda: "BeginHeader\n" + "x" + ", y" * 900_000 + "\nEndHeader\n",
+        EmptyTrace,
+        "more than a million characters",
+    ),
     "no line of the trace": (lambda: "BeginHeader\nEndHeader\nP-Start, 1\n", FormatError, "Trace Start: …"),
     "no start": (lambda: "BeginHeader\nEndHeader\nOS Version: 10.0.19041, Trace Start: 9999999999999999999\n", EmptyTrace, "no event"),
 }

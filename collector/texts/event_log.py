@@ -19,6 +19,7 @@ from collector.texts.event_xml import WIDE, EventReader
 from collector.texts.evtx_worker import DONE, FAULT, HEAD, READY, RECORD
 from collector.texts.form import TextForm, TextInput, Told
 from collector.texts.transcript import Transcript
+from collector.texts.unread import BAD_RECORD
 from collector.texts.values import filetime_of
 
 __all__ = ["EVENT_LOG"]
@@ -54,8 +55,7 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
 
 def _read(text: TextInput, transcript: Transcript) -> Told:
     told = Told(lacks="An event log tells neither processors nor processes nor heaps, and not how many events were lost.")
-    reader = EventReader(text.name, transcript)
-    skipped = 0
+    reader = EventReader(text.name, transcript, told.unread)
     with _Library(text.name) as library:
         for offset in range(_FILE_HEADER, text.source.size, _CHUNK):
             text.look()
@@ -69,9 +69,8 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
                 told.damage = told.damage or f"{where} has other checksums than its bytes"
             for written, xml in library.records(chunk, told):
                 if not reader.document(xml, written):
-                    skipped += reader.skipped + 1
-                    reader = EventReader(text.name, transcript)
-    told.skipped += skipped + reader.skipped
+                    told.unread.add(BAD_RECORD)
+                    reader = EventReader(text.name, transcript, told.unread)
     return told
 
 
@@ -125,10 +124,10 @@ class _Library:
                     return
                 if not kind or left < 0:
                     told.damage = told.damage or "a chunk that the library cannot read" if not kind else "a chunk with far too much text"
-                    told.skipped += 1
+                    told.unread.add(BAD_RECORD)
                     break
                 if kind == FAULT or len(content) > _MOST_RECORD:
-                    told.skipped += 1
+                    told.unread.add(BAD_RECORD)
                     continue
                 written, _, xml = content.decode("utf-8", "replace").partition("\n")
                 yield _filetime(written), _DECLARATION.sub("", xml)

@@ -7,6 +7,7 @@ from xml.parsers import expat
 from collector.errors import FormatError
 from collector.texts.form import PIECE_BYTES, TextForm, TextInput, Told, beginning_of
 from collector.texts.transcript import TextEvent, Transcript
+from collector.texts.unread import NO_MOMENT, Unread
 from collector.texts.values import filetime_of, guid_of, hex_bytes, number_of, plain_name
 
 __all__ = ["EVENT_XML", "WIDE", "EventReader"]
@@ -36,7 +37,8 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
 
 def _read(text: TextInput, transcript: Transcript) -> Told:
     """Parse the whole file. Raises SourceError, FormatError."""
-    reader = EventReader(text.name, transcript)
+    told = Told()
+    reader = EventReader(text.name, transcript, told.unread)
     is_bare = _BARE.match(codecs.decode(text.source.read_at(0, PIECE_BYTES), text.encoding, "ignore")) is not None
     if is_bare:
         reader.feed("<Events>", is_last=False)
@@ -45,22 +47,23 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
             clean = _NOT_XML.sub("\ufffd", piece)
             reader.feed(f"{clean}</Events>" if is_bare and is_last else clean, is_last=is_last)
         except expat.ExpatError as error:
-            return Told(f"line {error.lineno:,}: {expat.ErrorString(error.code)}", reader.skipped)
-    return Told(skipped=reader.skipped)
+            told.damage = f"line {error.lineno:,}: {expat.ErrorString(error.code)}"
+            break
+    return told
 
 
 class EventReader:
     """Elements to events: 0.15 ms an event of 25 elements, with all that is behind it; most of it are calls from the parser."""
 
-    def __init__(self, name: str, transcript: Transcript) -> None:
-        self.skipped = 0
-        self._name, self._transcript = name, transcript
+    def __init__(self, name: str, transcript: Transcript, unread: Unread) -> None:
+        self._name, self._transcript, self._unread = name, transcript, unread
         self._event: TextEvent | None = None
         self._path: list[str] = []
         self._text: list[str] = []
         self._length = self._fed = 0
         self._field = ""
-        self._is_bad = False
+        self._fault: ValueError | None = None
+        self._has_lines, self._line = True, 0
         self._written = 0
         self._rendered = 0  # how deep the element is in which a tool says the same in words; 0 outside of it
         self._parser = expat.ParserCreate()
@@ -79,7 +82,7 @@ class EventReader:
 
     def document(self, xml: str, written: int) -> bool:
         """Parse an event that stands alone, written at a FILETIME (0: unknown); False where it cannot be, and nothing more either."""
-        self._written = written
+        self._written, self._has_lines = written, False
         try:
             if not self._fed:
                 self.feed("<Events>", is_last=False)
@@ -98,15 +101,16 @@ class EventReader:
             raise FormatError(f"{self._name}: this XML is nested deeper than {_MOST_DEEP} elements, which no tool writes.")
         self._text, self._length = [], 0
         if tag == "Event":
-            self._event, self._is_bad, self._rendered = TextEvent(), False, 0
+            self._event, self._fault, self._rendered = TextEvent(), None, 0
+            self._line = self._parser.CurrentLineNumber if self._has_lines else 0
         elif tag == "RenderingInfo":
             self._rendered = len(self._path)
         elif self._event is not None and not self._rendered:
             self._field = attributes.get("Name", "") if tag == "Data" else tag
             try:
                 self._attributes(self._event, tag, attributes)
-            except ValueError:
-                self._is_bad = True
+            except ValueError as error:
+                self._fault = self._fault or error
 
     def _attributes(self, event: TextEvent, tag: str, found: dict[str, str]) -> None:
         if tag == "Provider" and (guid := found.get("Guid")):
@@ -138,8 +142,8 @@ class EventReader:
         else:
             try:
                 self._element(event, tag, text, is_leaf=is_leaf)
-            except ValueError:
-                self._is_bad = True
+            except ValueError as error:
+                self._fault = self._fault or error
         self._field = ""
 
     def _element(self, event: TextEvent, tag: str, text: str, *, is_leaf: bool) -> None:
@@ -164,13 +168,13 @@ class EventReader:
         self._event = None
         if event.filetime // 10 == self._written // 10:  # the same moment, to 100 ns instead of microseconds
             event.filetime = self._written
-        if self._is_bad or not event.filetime:
-            self.skipped += 1
+        if self._fault or not event.filetime:
+            self._unread.add(self._fault or NO_MOMENT, self._line)
             return
         try:
             self._transcript.add(event)
-        except ValueError:  # more bytes than a record has room for
-            self.skipped += 1
+        except ValueError as error:  # more bytes than a record has room for
+            self._unread.add(error, self._line)
 
 
 EVENT_XML = TextForm("XML", _is_event_xml, _pointer_size, _read)

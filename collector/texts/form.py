@@ -3,11 +3,12 @@
 import codecs
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from collector.source import Source
 from collector.texts.transcript import Transcript
+from collector.texts.unread import Unread
 
 __all__ = ["PIECE_BYTES", "TextForm", "TextInput", "Told", "beginning_of", "encoding_of"]
 
@@ -19,14 +20,14 @@ _DECLARED = re.compile(rb"""<\?xml[^>]{0,200}encoding=["']([A-Za-z0-9_.-]{1,40})
 
 @dataclass(slots=True)
 class Told:
-    """What a reader says beside the events: why it could not read on, events that it could not read, what this text cannot say.
+    """What a reader says beside the events: why it could not read on, events that it did not take over, what this text cannot say.
 
     `lacks` is sentences for the trust page.
     """
 
     damage: str = ""
-    skipped: int = 0
     lacks: str = ""
+    unread: Unread = field(default_factory=Unread)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collector.texts.afd_messages import event_of_message
 from collector.texts.form import TextForm, TextInput, Told, beginning_of
 from collector.texts.keywords import Keywords
 from collector.texts.transcript import HEADER_CLASS, TextEvent, Transcript
+from collector.texts.unread import LONG_LINE, OTHER_LINE, OTHER_MESSAGE, OTHER_PROVIDER
 from collector.texts.values import filetime_of, plain_name
 
 __all__ = ["NETSH_TEXT"]
@@ -54,16 +55,21 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
 def _read(text: TextInput, transcript: Transcript) -> Told:
     told, others, unknown, most_digits = Told(), Counter[str](), 0, 0
     keywords = Keywords(transcript.pointer_size)
-    for line in text.lines():
-        found = _LINE.match(line.lstrip("\ufeff")) if line is not None else None
+    for n, line in enumerate(text.lines(), 1):
+        if line is None:
+            told.unread.add(LONG_LINE, n)
+            continue
+        found = _LINE.match(line.lstrip("\ufeff"))
         if found is None:
-            told.skipped += line is None or _START.match(line) is not None  # other lines go on with the message before them
+            if _START.match(line.lstrip("\ufeff")):  # other lines go on with the message before them
+                told.unread.add(OTHER_LINE, n)
             continue
         provider = found["provider"].strip()
         if provider.lower() == _SESSION and "Header" in found["message"][:40]:
             about = {plain_name(name): value for name, value in _ABOUT.findall(found["message"][:_MOST_MESSAGE])}
             transcript.add(TextEvent(class_guid=HEADER_CLASS, texts=about))
         elif provider.lower() != _SOCKETS:
+            told.unread.add(OTHER_PROVIDER, n)
             if len(others) < _MOST_NAMES or provider in others:
                 others[provider] += 1
         else:
@@ -71,12 +77,13 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
                 event = _event(found)
                 if event is None:
                     unknown += 1
+                    told.unread.add(OTHER_MESSAGE, n)
                     continue
                 event.keyword = keywords.of(event)
                 transcript.add(event)
                 most_digits = max(most_digits, len(found["part"]))
-            except ValueError:
-                told.skipped += 1
+            except ValueError as error:
+                told.unread.add(error, n)
     told.lacks = _lacks(others, unknown, is_coarse=most_digits <= _MILLISECONDS)
     return told
 

@@ -4,15 +4,16 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from collector.errors import CollectCancelled, Problem, SourceError
+from collector.errors import CollectCancelled, EmptyTrace, Problem, SourceError
 from collector.readers.problems import DAMAGED_TEXT, TEXT_FORM
 from collector.source import Source
 from collector.texts.event_log import EVENT_LOG
 from collector.texts.event_xml import EVENT_XML
-from collector.texts.form import TextForm, TextInput, encoding_of
+from collector.texts.form import TextForm, TextInput, Told, encoding_of
 from collector.texts.netsh_text import NETSH_TEXT
 from collector.texts.tracerpt_csv import TRACERPT_CSV
 from collector.texts.transcript import Transcript
+from collector.texts.unread import STACK
 from collector.texts.xperf_dump import XPERF_DUMP
 
 __all__ = ["FORMS", "form_of", "trace_of_text"]
@@ -42,18 +43,28 @@ def trace_of_text(form: TextForm, source: Source, place: Path | None, should_can
         with closing(_Spooled(Transcript(pointer_size, place))) as spooled:
             transcript = spooled.transcript
             told = form.read(text, transcript)
-            file = transcript.close(source.name, should_cancel)
+            if not len(transcript):
+                raise _nothing_in(text.name, told, transcript.stacks)
+            file = transcript.close(should_cancel)
             size = file.seek(0, 2)
     except OSError as error:
         raise SourceError(f"{source.name}: its events cannot be written to the disk: {error.strerror or error}.") from error
     inferred = "" if is_told else f" That pointers have {pointer_size} bytes is inferred from the values."
     details = {"form": form.words, "stacks": transcript.stacks, "inferred": inferred}
     problems = [*source.problems, Problem(TEXT_FORM, details=details, own_effect=told.lacks)]
-    unread = told.skipped + transcript.unread
+    unread = told.unread.damaged + transcript.unread
     if told.damage or unread:
         found = told.damage or "fields or times that cannot be read back"
         problems.append(Problem(DAMAGED_TEXT, max(unread, 1), details={"found": found}))
     return Source(file, source.path, size, name=source.name, digest=digest, problems=problems)
+
+
+def _nothing_in(name: str, told: Told, stacks: int) -> EmptyTrace:
+    """Why no event of a text was taken over."""
+    if stacks:
+        told.unread.add(STACK, count=stacks)
+    words = told.unread.refusal() or "there is no event in this file."
+    return EmptyTrace(f"{name}: {words}{f' Reading ended early: {told.damage}.' if told.damage else ''}", offset=None)
 
 
 class _Spooled:

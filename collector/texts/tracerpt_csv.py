@@ -4,6 +4,7 @@ Facts from public readers of such files: columns are padded with blanks, `Clock-
 quotes that are not doubled inside, the row `EventTrace, Header` has what the session says of itself.
 """
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from collector.provider_names import WELL_KNOWN
 from collector.texts.cells import Cells
 from collector.texts.form import TextForm, TextInput, Told, beginning_of
 from collector.texts.transcript import HEADER_CLASS, TextEvent, Transcript
+from collector.texts.unread import LONG_LINE, RAW_TIME, ROUNDED_TIME, SHORT_ROW, STRANGER, UnreadableEvent
 from collector.texts.values import filetime_of, guid_of, number_of, plain_name
 
 __all__ = ["TRACERPT_CSV"]
@@ -24,6 +26,8 @@ _WIDE = re.compile(r"0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
 _SEES = ("eventid", "version", "level", "opcode", "keyword", "pid", "tid", "processornumber", "activityid")
 _NEEDED = ("eventname", "eventid", "version", "opcode", "pid", "clocktime", "userdata")
 _MOST_FIELDS = 1024
+_MOST_DIGITS = 40
+_ROUNDED = re.compile(r"\d(?:[.,]\d{1,17})?[Ee]\+?\d{1,3}")
 _NAMES_SHOWN, _MOST_NAMES, _NAME_LENGTH = 5, 10_000, 60
 _FIRST_SENSIBLE, _LAST_SENSIBLE = 119_600_064_000_000_000, 1 << 61  # 1980 and far ahead, as FILETIME
 
@@ -65,11 +69,10 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
 def _read(text: TextInput, transcript: Transcript) -> Told:
     reader: _RowReader | None = None
     told = Told()
-    is_raw = False
     strangers: Counter[str] = Counter()
-    for line in text.lines():
+    for n, line in enumerate(text.lines(), 1):
         if line is None:
-            told.skipped += 1
+            told.unread.add(LONG_LINE, n)
         elif reader is None:
             reader = _reader_at(line, text.name)
         elif line.strip():
@@ -77,15 +80,11 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
                 event = reader.event(line)
                 transcript.add(event)
             except _Stranger as stranger:
-                if len(strangers) < _MOST_NAMES or str(stranger) in strangers:
-                    strangers[str(stranger)] += 1
-            except _RawTime:
-                is_raw = True
-                told.skipped += 1
-            except ValueError:
-                told.skipped += 1
-    if is_raw and not len(transcript):
-        raise FormatError(f"{text.name}: its times are raw counts, as tracerpt -rts writes them. Write the file again without -rts.")
+                told.unread.add(stranger, n)
+                if len(strangers) < _MOST_NAMES or stranger.name in strangers:
+                    strangers[stranger.name] += 1
+            except ValueError as error:
+                told.unread.add(error, n)
     told.lacks = "It does not tell how many buffers were lost."
     if strangers:
         names = ", ".join(name for name, _ in strangers.most_common(_NAMES_SHOWN))
@@ -96,12 +95,12 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
     return told
 
 
-class _Stranger(ValueError):
+class _Stranger(UnreadableEvent):
     """A provider whose identity nobody can tell from its name."""
 
-
-class _RawTime(ValueError):
-    """A time that is no FILETIME."""
+    def __init__(self, name: str) -> None:
+        super().__init__(STRANGER)
+        self.name = name
 
 
 def _reader_at(line: str, name: str) -> "_RowReader | None":
@@ -124,28 +123,51 @@ class _RowReader:
 
     def __init__(self, mark: str, at: dict[str, int]) -> None:
         self.at = at
-        self._mark, self._last = mark, at["userdata"]
+        self._mark, self._last, self._id = mark, at["userdata"], at["eventid"]
         self._values = Cells(mark, _MOST_FIELDS)
         self._sees = [(name, at[name]) for name in _SEES if name in at]
 
     def cells(self, line: str) -> list[str] | None:
         """The columns, User Data as the last one whole; None for a row that is too short."""
         cells = line.rstrip("\r").split(self._mark, self._last)
+        if cells[self._id : self._id + 1] and cells[self._id].lstrip().startswith('"'):  # a number: the tool writes it without quotes
+            cells = self._unquoted(line)
         return [*cells, ""] if len(cells) == self._last else cells if len(cells) > self._last else None
+
+    def _unquoted(self, line: str) -> list[str]:
+        """The columns of a row whose cells another program has put in quotes, doubling those inside."""
+        try:
+            (cells,) = csv.reader([line], delimiter=self._mark, skipinitialspace=True)
+        except (csv.Error, ValueError):
+            return []
+        values = cells[self._last :]
+        if len(values) > 1:  # as the tool writes them
+            values = [f'"{_bare(value)}"' for value in values]
+        return [*cells[: self._last], *([self._mark.join(values)] if values else [])]
 
     def about(self, data: str) -> dict[str, str]:
         """What the session says of itself, by `plain_name`."""
         return {plain_name(name): text for name, text in zip(_ABOUT, self._values.split(data), strict=False)}
 
+    def _moment(self, cells: list[str]) -> int:
+        """The time of a row as FILETIME. Raises UnreadableEvent."""
+        at = self.at["clocktime"]
+        try:
+            return _filetime(cells[at].strip())
+        except UnreadableEvent:
+            if _ROUNDED.fullmatch(",".join(cells[at : at + 2]).strip(' "')):  # a decimal comma in columns apart by commas
+                raise UnreadableEvent(ROUNDED_TIME) from None
+            raise
+
     def event(self, line: str) -> TextEvent:
-        """One event. Raises ValueError; _Stranger, _RawTime."""
+        """One event. Raises ValueError; _Stranger and UnreadableEvent where it is known why."""
         cells = self.cells(line)
         if cells is None:
-            raise ValueError("a row that is too short")
+            raise UnreadableEvent(SHORT_ROW)
         guid = _class_of(cells[self.at["eventname"]].strip().strip('"'))
         found = {name: cells[n].strip() for name, n in self._sees}
         event = TextEvent(
-            filetime=_filetime(cells[self.at["clocktime"]].strip()),
+            filetime=self._moment(cells),
             event_id=number_of(found["eventid"]),
             version=number_of(found["version"]),
             level=number_of(found.get("level") or "0"),
@@ -168,6 +190,12 @@ class _RowReader:
         return event
 
 
+def _bare(value: str) -> str:
+    """A value without the quotes of the tool, which stay where a blank before them hid them from whoever read the text as CSV."""
+    text = value.strip()
+    return text[1:-1] if value.startswith((" ", "\t")) and len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
 def _class_of(name: str) -> UUID:
     """The identity of a provider or class. Raises _Stranger."""
     found = _CLASSES.get(name.lower())
@@ -181,13 +209,14 @@ def _class_of(name: str) -> UUID:
 
 
 def _filetime(text: str) -> int:
-    """A moment as FILETIME. Raises _RawTime for a number that is none, ValueError."""
+    """A moment as FILETIME. Raises UnreadableEvent."""
+    if _ROUNDED.fullmatch(text):
+        raise UnreadableEvent(ROUNDED_TIME)
     if not text.isdecimal():
         return filetime_of(text)
-    moment = number_of(text)
-    if not _FIRST_SENSIBLE <= moment < _LAST_SENSIBLE:
-        raise _RawTime("no FILETIME")
-    return moment
+    if len(text) > _MOST_DIGITS or not _FIRST_SENSIBLE <= int(text) < _LAST_SENSIBLE:
+        raise UnreadableEvent(RAW_TIME)
+    return int(text)
 
 
 TRACERPT_CSV = TextForm("CSV of tracerpt", _is_tracerpt_csv, _pointer_size, _read)

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from collector.clock import FILETIME_PER_SECOND, Clock, ClockKind
-from collector.errors import CollectCancelled, EmptyTrace
+from collector.errors import CollectCancelled
 from collector.etlwriter.buffers import BUFFER_HEADER_SIZE
 from collector.etlwriter.events import record_of
 from collector.etlwriter.records import NO_GUID, Record, record_bytes
@@ -121,11 +121,9 @@ class Transcript:
         self.unread += bool(schemas)
         return bare  # without a payload it is counted, as damaged where we know its fields
 
-    def close(self, name: str, should_cancel: Callable[[], bool]) -> io.FileIO:
-        """The ETL file, which the caller closes. Raises OSError, EmptyTrace, CollectCancelled."""
+    def close(self, should_cancel: Callable[[], bool]) -> io.FileIO:
+        """The ETL file of one event or more, which the caller closes. Raises OSError, CollectCancelled."""
         ticks = np.frombuffer(self._ticks, np.int64)
-        if not ticks.size:
-            raise EmptyTrace(f"{name}: there is no event in this file.", offset=None)
         order = np.argsort(ticks, kind="stable")
         file = nameless_file(self._place)
         try:

@@ -10,6 +10,7 @@ from collector.clock import FILETIME_PER_SECOND
 from collector.etlwriter.addresses import sockaddr_bytes
 from collector.etlwriter.payloads import Value
 from collector.schema import EventSchema, Field, FieldType
+from collector.texts.unread import NoMoment
 from collector.texts.words import WORDS
 
 __all__ = ["filetime_of", "guid_of", "hex_bytes", "number_of", "plain_name", "values_of"]
@@ -40,23 +41,26 @@ def number_of(text: str) -> int:
 
 
 def filetime_of(text: str) -> int:
-    """A moment as FILETIME; without a zone it is taken as UTC. Raises ValueError."""
+    """A moment as FILETIME; without a zone it is taken as UTC. Raises NoMoment."""
     found = _TIME.fullmatch(text.strip())
     if not found:
-        raise ValueError(f"not a moment: {text[:_MOST_DIGITS]!r}")
+        raise NoMoment
     year, month, day, hour, minute, second, part, _, sign, hours, minutes = found.groups()
     seconds = _days(int(year), int(month), int(day)) * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second)
     if sign:
         seconds -= (int(hours) * 3600 + int(minutes) * 60) * (1 if sign == "+" else -1)
     filetime = seconds * FILETIME_PER_SECOND + int((part or "0").ljust(9, "0")) // 100
     if filetime <= 0:
-        raise ValueError(f"before any session: {text!r}")
+        raise NoMoment
     return filetime
 
 
 @lru_cache(maxsize=64)
 def _days(year: int, month: int, day: int) -> int:
-    return date(year, month, day).toordinal() - _FIRST_DAY
+    try:
+        return date(year, month, day).toordinal() - _FIRST_DAY
+    except ValueError as error:
+        raise NoMoment from error
 
 
 @lru_cache(maxsize=1024)

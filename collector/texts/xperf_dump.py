@@ -17,6 +17,7 @@ from collector.texts.cells import Cells
 from collector.texts.form import TextForm, TextInput, Told, beginning_of
 from collector.texts.keywords import Keywords
 from collector.texts.transcript import HEADER_CLASS, TextEvent, Transcript
+from collector.texts.unread import BAD_VALUE, LONG_LINE, OTHER_EVENT, SHORT_ROW, NoMoment, UnreadableEvent
 from collector.texts.values import guid_of, number_of, plain_name
 
 __all__ = ["XPERF_DUMP"]
@@ -77,9 +78,9 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
 def _read(text: TextInput, transcript: Transcript) -> Told:
     told, head, others = Told(), _Head(), Counter[str]()
     reader: _Rows | None = None
-    for line in text.lines():
+    for n, line in enumerate(text.lines(), 1):
         if line is None:
-            told.skipped += 1
+            told.unread.add(LONG_LINE, n)
         elif not head.is_over:
             head.take(line, text.name)
         elif line.startswith("OS Version:"):
@@ -99,14 +100,16 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
                     event = reader.event(name, line)
                     if event is None:
                         others["socket"] += 1
+                        told.unread.add(OTHER_EVENT, n)
                     else:
                         transcript.add(event)
-                except ValueError:
-                    told.skipped += 1
+                except ValueError as error:
+                    told.unread.add(error, n)
             elif name in head.columns:
                 others["heap" if name.startswith("heap") else ""] += 1
+                told.unread.add(OTHER_EVENT, n)
             elif not name.startswith("firstreliable"):
-                told.skipped += 1
+                told.unread.add(BAD_VALUE, n)
     if not head.is_over or reader is None:
         told.damage = "it ends in its header"
     told.lacks = _lacks(others)
@@ -135,7 +138,7 @@ class _Rows:
             return None
         _, *values = self._cells.split(line)
         if len(values) != len(columns):
-            raise ValueError("another number of values than columns")
+            raise UnreadableEvent(SHORT_ROW)
         texts = dict(zip(columns, values, strict=True))
         event = self._placed(texts)
         event.provider, event.event_id, event.texts = AFD, event_id, texts
@@ -151,7 +154,7 @@ class _Rows:
         behind = max(len(columns) - at, 0)
         cells = line.split(",", at)
         if len(cells) < min(at + 1, len(columns) + 1):
-            raise ValueError("fewer values than columns")
+            raise UnreadableEvent(SHORT_ROW)
         command = cells[at].rsplit(",", behind)[0].strip() if at < len(cells) else ""
         texts = {column: cell.strip() for column, cell in zip(columns[: at - 1], cells[1:at], strict=False)}
         event = self._placed(texts)
@@ -176,8 +179,10 @@ class _Rows:
         """Time, process and thread of a row. Raises ValueError."""
         found = _PROCESS.fullmatch(texts.get("process name ( pid)", ""))
         moment = self._start + 10 * number_of(texts.get("timestamp", ""))
-        if found is None or not 0 < moment < _LAST_SENSIBLE:
-            raise ValueError("a row without time or process")
+        if not 0 < moment < _LAST_SENSIBLE:
+            raise NoMoment
+        if found is None:
+            raise ValueError("a row without a process")
         thread = texts.get("threadid") or "0"
         return TextEvent(
             filetime=moment, pid=int(found[2]) & 0xFFFFFFFF, tid=number_of(thread) & 0xFFFFFFFF, cpu=number_of(texts.get("cpu") or "0")
