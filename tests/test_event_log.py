@@ -70,8 +70,10 @@ def test_the_sockets_of_the_story_are_the_same_from_a_log(tmp_path: Path) -> Non
     assert len(wanted["v_operations"]) > 1000
     assert len(wanted["v_overlaps"]) > 3
     assert not found.rows("SELECT * FROM v_problems WHERE kind = 'damaged_text'")
-    said = found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
-    assert "read from an event log" in said
+    said = found.one("SELECT text || effect FROM v_problems WHERE kind = 'event_log_form'")
+    assert "read from an event log, in which Windows keeps the events of a channel." in said
+    assert "recording" not in said
+    assert not found.rows("SELECT * FROM v_problems WHERE kind = 'text_form'")
     assert "neither processors nor processes nor heaps" in said
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "DAMAGED_TIME",
     "DECOMPRESSION_FAILED",
     "DISORDER",
+    "EVENT_LOG_FORM",
     "HEADER_FIELD",
     "INVALID_HEADER_TIME",
     "LOST_BUFFERS",
@@ -79,11 +80,18 @@ DAMAGED_TEXT = ProblemKind(
 TEXT_FORM = ProblemKind(
     "text_form",
     Severity.LIMIT,
-    "This trace was read from {form} that a tool made of a recording, not from the recording itself; events of call stacks in it, which "
-    "are left out: {stacks:,}.{inferred}",
+    "This trace was read from {form} that a tool made of a recording, not from the recording itself.{stacks}{inferred}",
     effect="Times have the resolution of the text, 100 ns at best. Stacks are missing, as the text does not say to which event they "
     "belong, and so are lists, such as the ranges of a heap. The order of events at one moment is that of the text.",
     advice="Collect the .etl file that the session wrote, where it is still there.",
+)
+EVENT_LOG_FORM = ProblemKind(
+    "event_log_form",
+    Severity.LIMIT,
+    "This trace was read from an event log, in which Windows keeps the events of a channel.{inferred}",
+    effect="An event log has the events that its channel was enabled for, without call stacks, and when it is full the oldest are "
+    "overwritten. The order of events at one moment is that of the log.",
+    advice="For processes, heaps and losses, record into an .etl file: sockscope record --help.",
 )
 ZEROED_BUFFER = ProblemKind(
     "zeroed_buffer",
@@ -269,6 +277,7 @@ CONTAINER_PROBLEMS = (
     TOO_MANY_PROVIDERS,
     TOO_MANY_FORMS,
     TEXT_FORM,
+    EVENT_LOG_FORM,
 )
 """Worst first, the order in which they are shown."""
 

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from collector.errors import CollectCancelled, EmptyTrace, Problem, SourceError
-from collector.readers.problems import DAMAGED_TEXT, TEXT_FORM
+from collector.readers.problems import DAMAGED_TEXT, EVENT_LOG_FORM, TEXT_FORM
 from collector.source import Source
 from collector.texts.event_log import EVENT_LOG
 from collector.texts.event_xml import EVENT_XML
@@ -50,8 +50,9 @@ def trace_of_text(form: TextForm, source: Source, place: Path | None, should_can
     except OSError as error:
         raise SourceError(f"{source.name}: its events cannot be written to the disk: {error.strerror or error}.") from error
     inferred = "" if is_told else f" That pointers have {pointer_size} bytes is inferred from the values."
-    details = {"form": form.words, "stacks": transcript.stacks, "inferred": inferred}
-    problems = [*source.problems, Problem(TEXT_FORM, details=details, own_effect=told.lacks)]
+    stacks = f" Events of call stacks in it are left out: {transcript.stacks:,}." if transcript.stacks else ""
+    details: dict[str, object] = {"form": form.words, "stacks": stacks, "inferred": inferred}
+    problems = [*source.problems, Problem(EVENT_LOG_FORM if form is EVENT_LOG else TEXT_FORM, details=details, own_effect=told.lacks)]
     unread = told.unread.damaged + transcript.unread
     if told.damage or unread:
         found = told.damage or "fields or times that cannot be read back"
