@@ -27,7 +27,11 @@ exit status: 0 complete; 3 with loss or damage; 1 not readable; 2 wrong usage"""
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "inspect", "say what is in a trace file, without storing anything", EXAMPLE)
-    parser.add_argument("file", metavar="FILE", help="an .etl file, or a package with one or more inside")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="an .etl file, or a package with some inside; XML or CSV of tracerpt; text of netsh or xperf; an event log",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
