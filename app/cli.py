@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from collector.cli import add_verbs, new_parser, run
 from collector.errors import StoreError
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, add_times, folder_of, new_verb, output_path, refusal, socket_of
+from collector.verbs.arguments import Verbs, add_database, add_times, folder_of, new_verb, output_path, refusal, socket_of, whole_trace
 
 if TYPE_CHECKING:
     from collector.store.engine import TraceFolder
@@ -178,9 +178,7 @@ def _report(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         say("sockscope report: --to is before --from; give a range that runs forward.", file=sys.stderr)
         return 2
     folder = folder_of(args, must_exist=True)
-    entry = Catalog.readable(folder).find(args.trace)
-    if not folder.has_trace(entry.key):
-        raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then report on it.")
+    entry = whole_trace(Catalog.readable(folder).find(args.trace), folder, then="report on it")
     parts = ["sockets", args.socket.text] if args.socket else ["heap", args.process, *([args.heap] if args.heap else [])]
     name = "-".join([entry.key, *parts]).replace("@", "-")
     target = output_path(args.output, f"{name}.html")

@@ -15,6 +15,7 @@ TraceError                      anything that is wrong with an input or with our
     ├── NotAFolder              what is named as the folder of the traces is none
     ├── StoreReadOnly           the database may be read but not written
     ├── AlreadyCollected        the trace is there and was not to be replaced
+    ├── StoreDamaged            a file of it is no database, or a damaged one
     ├── StoreLocked             another process writes this trace
     ├── StoreFull               no space is left
     ├── StoreSlow               a question ran into its time limit
@@ -41,6 +42,7 @@ __all__ = [
     "SendError",
     "Severity",
     "SourceError",
+    "StoreDamaged",
     "StoreError",
     "StoreFull",
     "StoreLocked",
@@ -124,6 +126,15 @@ class StoreReadOnly(StoreError):
 
 class AlreadyCollected(StoreError):
     """The trace is there and was not to be replaced; other files can still be collected."""
+
+
+class StoreDamaged(StoreError):
+    """A file of the database is none that SQLite can read; `file` is its path and `reason` SQLite's words."""
+
+    def __init__(self, message: str, *, file: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.file = file
+        self.reason = reason
 
 
 class StoreLocked(StoreError):

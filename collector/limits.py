@@ -1,7 +1,7 @@
 """Which part of a trace a user wants stored or exported: processes, sockets, a range of time, kinds of data."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from collector.errors import NothingLeft
@@ -45,6 +45,8 @@ class Limits:
     only: tuple[str, ...] = ()
     """Of KINDS."""
     sockets: tuple[WhichSocket, ...] = ()
+    done: str = field(default="stored", compare=False)
+    """What becomes of what is left, in the words of an error."""
 
     def __bool__(self) -> bool:
         return bool(self.processes or self.sockets or self.only or self.from_ns is not None or self.to_ns is not None)
@@ -67,7 +69,8 @@ class Limits:
         is_after = self.from_ns is not None and self.from_ns > end_ns
         if is_after or (self.to_ns is not None and self.to_ns < first_ns):
             raise NothingLeft(
-                f"The trace lasts from {_seconds(first_ns)} to {_seconds(end_ns)}: nothing of it is {self._range}, so nothing was stored."
+                f"The trace lasts from {_seconds(first_ns)} to {_seconds(end_ns)}: nothing of it is {self._range}, "
+                f"so nothing was {self.done}."
             )
 
     @property

@@ -330,9 +330,14 @@ def test_notes_on_other_things_stay_at_home(sample: Imported, tmp_path: Path) ->
         (("--view", "v_sockets", "-o", "x.db", "--as", "sqlite"), 2, "--view is for csv"),
         (("--from", "2s", "--to", "1s"), 2, "--to is before --from"),
         (("--socket", "nothing"), 2, "'nothing' is not a socket"),
-        (("--socket", "0x12@5"), 1, "No socket of this trace is 0x12@5, so nothing was stored."),
-        (("--process", "nobody.exe"), 1, "No process of this trace is 'nobody.exe'"),
-        (("--from", "5000s"), 1, "nothing of it is from 5000 s"),
+        (("--socket", "0x12@5"), 1, "No socket of this trace is 0x12@5, so nothing was exported."),
+        (("--process", "nobody.exe"), 1, "No process of this trace is 'nobody.exe', so nothing was exported."),
+        (("--from", "5000s"), 1, "nothing of it is from 5000 s, so nothing was exported."),
+        (("--view", "v_sockets", "-o", "x.db"), 2, "a SQLite file has all views. Leave it out, or name the form with --as."),
+        (("--view", "v_sockets", "-o", "x.SQLITE"), 2, "--view is for csv"),
+        (("--view", "v_sockets", "--view", "v_operations", "-o", "two.csv"), 2, "two.csv: this is the name of a file, and a folder of"),
+        (("-o", "all.csv"), 2, "Leave .csv out, or name one --view."),
+        (("--as", "datasette", "-o", "x.db"), 2, "x.db: this is the name of a file"),
         (("--as", "tar"), 2, "invalid choice: 'tar'"),
         (("--view", "v_sockets", "-o", "missing/x.csv"), 1, "cannot be written (No such file or directory)"),
     ],
@@ -348,6 +353,67 @@ def test_what_cannot_be_is_said_and_leaves_nothing(
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
     assert sorted(folder.traces_path.iterdir()) == before
+
+
+def test_a_form_that_is_named_goes_before_the_end_of_the_name(run: Run, tmp_path: Path) -> None:
+    assert run("--view", "v_sockets", "--as", "csv", "-o", tmp_path / "x.db")[0] == 0
+    assert (tmp_path / "x.db").read_text(encoding="utf-8").startswith("socket,")
+    (tmp_path / "a.csv").mkdir()
+    assert run("--as", "csv", "-o", tmp_path / "a.csv")[0] == 0, "a folder that is there may have any name"
+
+
+WAYS = [[], ["--mask"], ["--process", "4242"], ["--view", "v_sockets", "--as", "csv"], ["--as", "csv"], ["--as", "datasette"]]
+
+
+@pytest.mark.parametrize("words", WAYS, ids=" ".join)
+@pytest.mark.parametrize("damage", ["text", "pages"])
+def test_a_damaged_trace_is_named_and_not_the_copy_of_it(
+    damage: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = built_database(tmp_path / "database", SMALL, key=KEY, name="small.etl")
+    whole = made.trace_path(KEY).read_bytes()
+    made.trace_path(KEY).write_bytes(b"a text, and no database " * 400 if damage == "text" else whole[:100] + b"\xff" * (len(whole) - 100))
+    assert main(["export", KEY, *words, "-o", str(tmp_path / "out"), "--database", str(made.root)]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"{KEY}: the file of this trace is damaged (" in err
+    assert "Collect its file again, then export it." in err
+    assert ".part" not in err
+    assert ".export" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["database"]
+
+
+def test_damage_that_only_its_copy_meets_is_the_traces(folder: TraceFolder, tmp_path: Path) -> None:
+    from collector.errors import StoreDamaged
+    from collector.store.copying import copy_trace
+
+    def meet(path: Path) -> None:
+        path.write_bytes(b"no database " * 400)
+        mask_file(path, b"one secret", lambda: False)
+
+    with pytest.raises(StoreDamaged, match=rf"^{KEY}: the file of this trace is damaged \("):
+        copy_trace(folder, KEY, tmp_path / "x.db", lambda: False, meet)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "then"), [(["export"], "export it"), (["report", "--process", "4242"], "report on it")], ids=["export", "report"]
+)
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_trace_without_its_file_says_so(
+    verb: list[str], then: str, is_whole: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = built_database(tmp_path / "database", SMALL, key=KEY, name="small.etl")
+    made.trace_path(KEY).unlink()
+    if not is_whole:
+        with sqlite3.connect(made.catalog_path) as db:
+            db.execute("UPDATE trace_entry SET state = 'interrupted'")
+        db.close()
+    name, *words = verb
+    assert main([name, KEY, *words, "-o", str(tmp_path / "out"), "--database", str(made.root)]) == 1
+    err = capsys.readouterr().err
+    missing = f"the file of this trace is missing: {made.trace_path(KEY)}. Collect small.etl again, then {then}."
+    assert (missing if is_whole else f"this trace is not complete (interrupted). Collect its file again, then {then}.") in err
 
 
 def test_an_empty_view_is_a_file_with_a_head_and_a_word(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Row, delete, func, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
-from collector.errors import CollectCancelled, StoreError, StoreFull
+from collector.errors import CollectCancelled, StoreDamaged, StoreError, StoreFull, StoreTooNew, StoreTooOld
 from collector.store import dialects, locks
 from collector.store.engine import TraceFolder
 from collector.store.tables import CATALOG
@@ -42,12 +42,32 @@ def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Calla
 
 
 @contextlib.contextmanager
+def _naming(folder: TraceFolder, key: str) -> Iterator[None]:
+    """Say of damage which trace has it: the copy in which it was met is gone by then. What is no database at all is never copied."""
+    try:
+        with contextlib.suppress(StoreTooOld, StoreTooNew):  # a copy of them is as good
+            folder.trace(key)
+        yield
+    except StoreDamaged as error:
+        if error.file == str(folder.catalog_path):
+            raise
+        words = f"{key}: the file of this trace is damaged ({error.reason}). Collect its file again, then export it."
+        raise StoreDamaged(words, file=str(folder.trace_path(key)), reason=error.reason) from error
+
+
+@contextlib.contextmanager
 def prepared(folder: TraceFolder, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
     """The file of a trace to read from: its own, or, where something is to be changed, a copy with its notes that has been.
 
     The copy is made within the folder of traces, so that no original reaches the place of an export, whatever happens, and is removed in
     the end. Raises StoreFull, StoreError, CollectCancelled, and what the changes raise.
     """
+    with _naming(folder, key), _changed(folder, key, should_cancel, *changes) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def _changed(folder: TraceFolder, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
     whole = folder.trace_path(key)
     if not changes:
         yield whole

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.pool import NullPool
 
-from collector.errors import CollectCancelled, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreSlow, TraceError
+from collector.errors import CollectCancelled, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreSlow, TraceError
 from collector.model.block import Block, Row
 from collector.store.bulk import PRAGMAS, Inserter
 
@@ -242,8 +242,10 @@ def error_of(code: int, text: str, path: Path, interrupted: Callable[[], TraceEr
     if code == sqlite3.SQLITE_INTERRUPT:
         return interrupted()
     if code in _NOT_OURS:
-        return StoreError(
-            f"{path}: this is not a database of sockscope, or it is damaged ({text}). Move it away and collect the trace again."
+        return StoreDamaged(
+            f"{path}: this is not a database of sockscope, or it is damaged ({text}). Move it away and collect the trace again.",
+            file=str(path),
+            reason=text,
         )
     if code in _DENIED:
         return StoreReadOnly(f"{path}: this database may not be written ({text}). Check the permissions of its folder.")

@@ -99,7 +99,7 @@ def counted_rows(connection: Connection) -> Iterator[dict[str, Lines]]:
 def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
     """SQL of names and numbers of ours alone: what the user wrote was resolved to row numbers."""
     if limits.processes:
-        numbers = ", ".join(str(n) for n in sorted({n for who in limits.processes for n in _matching(connection, who)}))
+        numbers = ", ".join(str(n) for n in sorted({n for who in limits.processes for n in _matching(connection, who, limits.done)}))
         yield f"DELETE FROM process WHERE n NOT IN ({numbers})"  # noqa: S608 - row numbers
         for table in ("socket", *_BY_PROCESS):
             yield f"DELETE FROM {table} WHERE process_n IS NULL OR process_n NOT IN ({numbers})"  # noqa: S608 - see above
@@ -111,7 +111,7 @@ def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
         for table in _BY_SOCKET:
             yield f'DELETE FROM "{table}" WHERE socket_n IS NULL'  # noqa: S608 - see above
     if limits.sockets:
-        numbers = ", ".join(str(n) for n in sorted({n for which in limits.sockets for n in _sockets(connection, which)}))
+        numbers = ", ".join(str(n) for n in sorted({n for which in limits.sockets for n in _sockets(connection, which, limits.done)}))
         yield f"DELETE FROM socket WHERE n NOT IN ({numbers})"  # noqa: S608 - row numbers
         for table, number in (("process", "process_n"), ("owner", "owner_n")):
             yield f"DELETE FROM {table} WHERE n NOT IN (SELECT {number} FROM socket WHERE {number} IS NOT NULL)"  # noqa: S608 - see above
@@ -140,7 +140,7 @@ def _statements(connection: Connection, limits: Limits) -> Iterator[str]:
         )
 
 
-def _matching(connection: Connection, who: Who) -> list[int]:
+def _matching(connection: Connection, who: Who, done: str) -> list[int]:
     """Row numbers of the processes that a user means. Raises NothingLeft for none."""
     if who.image is not None:
         query = "SELECT n FROM process WHERE lower(image) = :image OR lower(image) LIKE :end ESCAPE '!'"
@@ -156,12 +156,12 @@ def _matching(connection: Connection, who: Who) -> list[int]:
         named = connection.exec_driver_sql("SELECT pid, image FROM process WHERE image IS NOT NULL ORDER BY n LIMIT 8").all()
         some = ", ".join(f"{image.rsplit(chr(92), 1)[-1]} ({pid})" for pid, image in named)
         raise NothingLeft(
-            f"No process of this trace is {who.text!r}, so nothing was stored." + (f" There are, among others, {some}." if some else "")
+            f"No process of this trace is {who.text!r}, so nothing was {done}." + (f" There are, among others, {some}." if some else "")
         )
     return found
 
 
-def _sockets(connection: Connection, which: WhichSocket) -> list[int]:
+def _sockets(connection: Connection, which: WhichSocket, done: str) -> list[int]:
     """Row numbers of the sockets that a user means. Raises NothingLeft for none."""
     endpoint = which.endpoint - (1 << 64) if which.endpoint >> 63 else which.endpoint
     rows = connection.exec_driver_sql(
@@ -172,7 +172,7 @@ def _sockets(connection: Connection, which: WhichSocket) -> list[int]:
     if not found:
         there = ", ".join(f"0x{which.endpoint:x}@{begin}" for _, begin, _ in rows[:8])
         raise NothingLeft(
-            f"No socket of this trace is {which.text}, so nothing was stored."
+            f"No socket of this trace is {which.text}, so nothing was {done}."
             + (f" At this address were {there}." if there else " Its page's address has its name: 0xENDPOINT@NS.")
         )
     return found

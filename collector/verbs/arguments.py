@@ -11,9 +11,22 @@ from collector.limits import WhichSocket, Who, parse_moment, parse_which_socket,
 from collector.plain import say
 
 if TYPE_CHECKING:
+    from collector.store.catalog import Entry
     from collector.store.engine import TraceFolder
 
-__all__ = ["Verbs", "add_database", "add_range", "add_times", "folder_of", "new_verb", "output_path", "refusal", "socket_of", "tell_note"]
+__all__ = [
+    "Verbs",
+    "add_database",
+    "add_range",
+    "add_times",
+    "folder_of",
+    "new_verb",
+    "output_path",
+    "refusal",
+    "socket_of",
+    "tell_note",
+    "whole_trace",
+]
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -98,6 +111,17 @@ def socket_of(text: str) -> WhichSocket:
         return parse_which_socket(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def whole_trace(entry: "Entry", folder: "TraceFolder", *, then: str) -> "Entry":
+    """The entry of a trace whose file is there. `then` is what can be done once it is collected again. Raises StoreError."""
+    if folder.has_trace(entry.key):
+        return entry
+    if entry.state == "complete":
+        raise StoreError(
+            f"{entry.key}: the file of this trace is missing: {folder.trace_path(entry.key)}. Collect {entry.name} again, then {then}."
+        )
+    raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then {then}.")
 
 
 def tell_note(sentence: str) -> None:

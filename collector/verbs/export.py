@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from collector.errors import StoreError
 from collector.limits import Limits
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, output_path, refusal, socket_of
+from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, output_path, refusal, socket_of, whole_trace
 
 if TYPE_CHECKING:
     from collector.store.copying import Change
@@ -35,8 +34,10 @@ EXAMPLE = """example:
   sockscope export fd96715a3a6d --as datasette -o loopback
       a folder for Datasette: `datasette loopback` shows tables that lead to each other, with what their columns hold"""
 
-_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _SQLITE = "sqlite"
+_SUFFIXES = {
+    ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".db": _SQLITE, ".sqlite": _SQLITE, ".sqlite3": _SQLITE,
+}  # fmt: skip
 _DATASETTE = "datasette"
 _FORMS = (_SQLITE, "csv", "jsonl", "parquet", _DATASETTE)
 
@@ -80,17 +81,15 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     form = args.form or ("csv" if args.view else _SQLITE)
     if args.output and not args.form:
         form = _SUFFIXES.get(Path(args.output).suffix.lower(), form)
-    limits = Limits(tuple(args.process), args.from_ns, args.to_ns, sockets=tuple(args.socket))
+    limits = Limits(tuple(args.process), args.from_ns, args.to_ns, sockets=tuple(args.socket), done="exported")
     views = list(dict.fromkeys(args.view)) or [*VIEWS]
-    if wrong := _wrong_usage(args, form, limits, VIEWS):
+    is_folder = form == _DATASETTE or (form != _SQLITE and len(views) > 1)
+    if wrong := _wrong_usage(args, form, limits, VIEWS) or (_no_folder(args.output) if is_folder else None):
         say(f"sockscope export: {wrong}", file=sys.stderr)
         return 2
     folder = folder_of(args, must_exist=True)
-    entry = Catalog.readable(folder).find(args.trace)
-    if not folder.has_trace(entry.key):
-        raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then export it.")
+    entry = whole_trace(Catalog.readable(folder).find(args.trace), folder, then="export it")
     key = f"{entry.key}{limits.suffix}{MASKED_KEY if args.mask else ''}"
-    is_folder = form == _DATASETTE or (form != _SQLITE and len(views) > 1)
     target = output_path(args.output, _default_name(key, form, views))
     if refused := _refusal(target, folder, is_folder=is_folder, force=args.force):
         say(f"sockscope export: {refused}", file=sys.stderr)
@@ -136,6 +135,15 @@ def _wrong_usage(args: argparse.Namespace, form: str, limits: Limits, known: tup
     if limits.from_ns is not None and limits.to_ns is not None and limits.from_ns > limits.to_ns:
         return "--to is before --from; give a range that runs forward."
     return None
+
+
+def _no_folder(output: str | None) -> str | None:
+    """Why a new folder cannot be meant by a name that is one of a file."""
+    if output is None or Path(output).suffix.lower() not in _SUFFIXES or Path(output).is_dir():
+        return None
+    return (
+        f"{output}: this is the name of a file, and a folder of files is to be made. Leave {Path(output).suffix} out, or name one --view."
+    )
 
 
 def _default_name(key: str, form: str, views: list[str]) -> str:
