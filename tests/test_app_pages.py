@@ -401,6 +401,10 @@ def test_a_search_from_a_trace_stays_in_it_until_it_is_told_otherwise(client: Te
 
 
 def test_a_search_says_where_it_looked_and_what_it_left_out(client: TestClient) -> None:
+    nowhere = page(client, "/search?q=0xffff9a0c77777777")
+    assert nowhere["sentence"] == "Nothing begins at “0xffff9a0c77777777” in 1 trace, but it may lie inside of something."
+    assert [hit["is_offer"] for group in nowhere["found"][0]["groups"] for hit in group["hits"]] == [True]
+    assert page(client, "/search?q=0xffff9a0c2a001010")["sentence"] == "2 matches for “0xffff9a0c2a001010” in 1 trace."
     assert page(client, "/search?q=zzz")["sentence"] == "Nothing matches “zzz” in 1 trace."
     assert page(client, "/search?q=small")["named"] == [{"text": "small.etl", "href": f"/t/{KEY}"}]
     assert page(client, "/search?q=zzz&trace=abc")["sentence"] == "Nothing matches “zzz” in trace abc, which is not in this database."

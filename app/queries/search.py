@@ -32,11 +32,12 @@ _frame = TRACE.tables["stack_frame"]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing found. `link` is a path below /t/KEY/."""
+    """One thing found, or offered where it may be there or not. `link` is a path below /t/KEY/."""
 
     text: str
     link: str
     more: str = ""
+    is_offer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +255,7 @@ def _memory(db: Connection, text: str) -> Iterator[Group]:
         ),
     )
     yield _processes(db, "Process objects", _process.c.eprocess == stored, "processes")
-    yield Group("Address", (Hit(f"everything at {value:#x}", f"address/{value:#x}"),))
+    yield Group("Address", (Hit(f"everything at {value:#x}", f"address/{value:#x}", is_offer=True),))
 
 
 def _is_inside(file: ColumnElement[str], text: str) -> ColumnElement[int]:

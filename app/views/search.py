@@ -89,13 +89,16 @@ def search_page(request: Request, db: Catalog) -> Response:
     )[:MAX_TRACES]
     where = _where(wanted, only, len(entries))
     everywhere = _across(request, db, text) if text and not only and db is not None else ()
-    number = sum(len(group.hits) for one in found for group in one.groups) + len(named)
+    hits = [hit for one in found for group in one.groups for hit in group.hits]
+    number = sum(not hit.is_offer for hit in hits) + len(named)
     if not text:
         sentence = "Type an error, a port, an IP address or prefix, a process id or name, an address, or a module."
     elif number:
         sentence = f"{plural(number, 'match', 'matches')} for “{text}” in {where}."
     elif everywhere:
         sentence = f"Nothing matches “{text}” in {where}, but other traces show it."
+    elif hits:
+        sentence = f"Nothing begins at “{text}” in {where}, but it may lie inside of something."
     else:
         sentence = f"Nothing matches “{text}” in {where}."
     crumbs: tuple[Crumb, ...] = (Crumb("traces", urls("traces")),)
