@@ -16,6 +16,7 @@ from app import format as fmt
 from app.asked import refuse_unread
 from app.assets import template_folder
 from app.errors import BadRequest
+from app.filters import BadFilter
 from app.forms import PageForm
 from app.glossary import term
 from app.labels import label
@@ -91,7 +92,9 @@ def render(
             raise BadRequest("format=report: only the pages of one socket and of one heap come as a report.")
         form = "html"  # what went wrong is said on a page
     tables = tables_of(page)
-    chosen = request.query_params.get("table") if form == "csv" else None
+    chosen = request.query_params.get("table") if form == "csv" or len(tables) > 1 else None
+    if reads_query and chosen is not None and form != "csv":
+        raise BadFilter("table", chosen[:40], "only CSV has one table alone: ask for format=csv, too.")
     if reads_query and request.method == "GET":
         refuse_unread(request)
     vary = {"Vary": "Accept, Cookie", "Cache-Control": "no-cache"} | dict(headers or {})
