@@ -6,21 +6,14 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from collector.plain import plain_line
-from collector.words import HEAP_FINDINGS
+from collector.words import FINDING_KINDS, HEAP_FINDINGS
 
 if TYPE_CHECKING:
     from collector.stages import ImportReport
 
 __all__ = ["ANY", "KINDS", "NAMES", "Check", "Verdict", "judged", "junit_xml", "parse_checks", "report_lines"]
 
-KINDS: tuple[str, ...] = (
-    "aborted", "bind_failed", "buffer_deregistered_in_use", "buffer_overlap", "closed_in_flight", "connect_failed", "datagram_reset",
-    "datagrams_dropped", "double_free", "free_after_destroy", "free_never_allocated", "free_wrong_heap", "freed_in_flight", "half_closed",
-    "held_growth", "listener_overrun", "never_completed", "overruns_block", "ports_exhausted", "posted_after_free", "receive_too_small",
-    "repeated_errors", "reused_in_flight", "shrunk_in_flight", "small_write_stall", "stale_connection", "unclosed_sockets",
-    "unread_at_close",
-)  # fmt: skip
-"""All kinds of findings."""
+KINDS = FINDING_KINDS
 NAMES: Mapping[str, str] = {"overlap": "buffer_overlap", "abort": "aborted", "leak": "held_growth", "unclosed": "unclosed_sockets"}
 """Short names of some."""
 ANY = "any"

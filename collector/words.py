@@ -9,6 +9,7 @@ __all__ = [
     "CERTAINTIES",
     "END_REASONS",
     "FAMILIES",
+    "FINDING_KINDS",
     "HEAP_FINDINGS",
     "IO_FINDINGS",
     "MATCHES",
@@ -91,6 +92,14 @@ def word_at(words: tuple[str, ...], index: int | None) -> str | None:
     return words[index] if 0 <= index < len(words) else f"unknown {index}"
 
 
+FINDING_KINDS: tuple[str, ...] = (
+    "aborted", "bind_failed", "buffer_deregistered_in_use", "buffer_overlap", "closed_in_flight", "connect_failed", "datagram_reset",
+    "datagrams_dropped", "double_free", "free_after_destroy", "free_never_allocated", "free_wrong_heap", "freed_in_flight", "half_closed",
+    "held_growth", "listener_overrun", "never_completed", "overruns_block", "ports_exhausted", "posted_after_free", "receive_too_small",
+    "repeated_errors", "reused_in_flight", "shrunk_in_flight", "small_write_stall", "stale_connection", "unclosed_sockets",
+    "unread_at_close",
+)  # fmt: skip
+"""All kinds of findings."""
 HEAP_FINDINGS = frozenset(
     ("double_free", "free_after_destroy", "free_never_allocated", "free_wrong_heap", "freed_in_flight", "held_growth", "overruns_block",
      "posted_after_free", "reused_in_flight", "shrunk_in_flight")

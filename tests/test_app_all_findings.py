@@ -108,7 +108,9 @@ def test_findings_come_as_csv_and_say_why_there_are_none(client: TestClient) -> 
     assert [row["title"] for row in rows] == ["A listener aborted a connection"]
     kinds = list(csv.DictReader(io.StringIO(client.get("/findings?format=csv&table=kinds").text)))
     assert {row["kind"] for row in kinds} >= {"aborted", "buffer_overlap"}
-    assert "No findings of kind none." in unescape(client.get("/findings?kind=none").text)
+    assert "No findings of kind half_closed." in unescape(client.get("/findings?kind=half_closed").text)
+    unknown = client.get("/findings?kind=aborted,nope")
+    assert (unknown.status_code, "one or some of aborted, bind_failed, buffer_deregistered_in_use" in unknown.text) == (400, True)
     for query in ("severity=bad", "after=%3Dbbbb00000002", "after=%3Dbbbb00000002,%3Dx", "kind=,", "day=1"):
         assert client.get(f"/findings?{query}").status_code == 400, query
 

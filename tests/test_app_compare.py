@@ -167,7 +167,7 @@ def test_what_was_not_stored_is_unknown(tmp_path: Path, limits: Limits, sockets:
         assert b == (heap if what in of_heap else sockets), what
     for table in ("errors", "aborts", "operations"):
         assert {b for _, b in lines(page, table).values()} == {sockets}, table
-    assert lines(page, "findings") == {"repeated error": (4, sockets), "freed in flight": (1, None)}, "the second needs both"
+    assert lines(page, "findings") == {"repeated errors": (4, sockets), "freed in flight": (1, None)}, "the second needs both"
 
 
 def test_one_or_none_chosen_offers_the_choice(client: TestClient) -> None:
@@ -188,6 +188,8 @@ def test_one_or_none_chosen_offers_the_choice(client: TestClient) -> None:
         (f"a={KEY}&b=eeee00000009", 404, "is not in this database"),
         ("a=..%2F..%2Fetc", 404, "is not in this database"),
         (f"a={KEY}&c=1", 400, "no parameter of this name"),
+        (f"a={KEY}&b={BAD}&c=1", 400, "It has a, b, format, process, table."),
+        (f"a={KEY}&b={BAD}&table=aborts", 400, "ask for format=csv, too"),
         (f"a={KEY}&b={BAD}&format=csv", 400, "Name one with table="),
     ],
 )

@@ -147,6 +147,7 @@ def test_orders_are_right_and_what_is_unknown_comes_last(client: TestClient, sor
         ("after=1", "a page position is what the link to the next page has"),
         ("after=%3Daaaa00000001,%3D1", "has no such page any more"),
         ("sort=mood", "this list sorts by"),
+        ("finding=nope", "aborted or bind_failed or buffer_deregistered_in_use"),
         ("group=mood", "grouped by day, machine, program"),
         ("min_size=much", "a size such as"),
         ("colour=red", "no parameter of this name"),
@@ -172,6 +173,12 @@ def test_traces_are_grouped_by_day_machine_and_program_and_each_group_leads_to_i
         for row in rows:
             behind = client.get(row["href"], headers={"Accept": "application/json"}).json()["listing"]["total"]
             assert behind == sum(other["traces"] for other in rows if (other["name"] or "").lower() == (row["name"] or "").lower())
+    sentences = [asked(client, query)["sentence"] for query in ("group=program", "group=program&sort=traces", "group=day&losses=yes")]
+    assert sentences == [
+        "2 programs in traces, the one in the most traces first.",
+        "2 programs in traces, the one in the fewest traces first.",
+        "1 day with traces with lost or damaged data.",
+    ]
 
 
 @pytest.mark.parametrize("by", list(traces.GROUPINGS))

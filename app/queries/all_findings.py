@@ -10,6 +10,7 @@ from app.paging import Sort
 from app.queries.traces import FILTERS as OF_TRACES
 from app.queries.traces import UNKNOWN
 from collector.store.tables import CATALOG
+from collector.words import FINDING_KINDS
 
 __all__ = ["FILTERS", "SEVERITIES", "SORTS", "FoundRow", "KindRow", "findings_number", "findings_page", "kinds"]
 
@@ -47,16 +48,8 @@ class KindRow:
     last_utc: str | None
 
 
-def _words_of(text: str) -> tuple[str, ...]:
-    """Kinds, parted by commas. Raises ValueError."""
-    kinds = tuple(dict.fromkeys(part.strip() for part in parse_text(text).split(",") if part.strip()))
-    if not kinds:
-        raise ValueError("one or some kinds, parted by commas, such as aborted,buffer_overlap.")
-    return kinds
-
-
 FILTERS = (
-    Filter("kind", _words_of, lambda v: _f.kind.in_(v), "of kind {}", "Kind", show=" or ".join, hint="aborted"),
+    Filter("kind", one_of(FINDING_KINDS), lambda v: _f.kind.in_(v), "of kind {}", "Kind", show=" or ".join, hint="aborted"),
     Filter(
         "severity",
         one_of(SEVERITIES),

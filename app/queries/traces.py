@@ -14,6 +14,7 @@ from app.paging import Order, Sort
 from app.queries.catalog import ENTRIES, EntryRow
 from app.queries.statuses import parse_status, status_condition, status_words
 from collector.store.tables import CATALOG
+from collector.words import FINDING_KINDS
 
 __all__ = [
     "FILTERS",
@@ -130,7 +131,7 @@ FILTERS = (
         show=lambda v: {"yes": "with findings", "no": "without findings", "high": "with findings of high severity"}[v],
         choices=(("yes", "with"), ("high", "with some of high severity"), ("no", "without")),
     ),
-    Filter("finding", parse_text, _has_finding, "with findings of kind {}", "Kind of finding", hint="aborted"),
+    Filter("finding", one_word(FINDING_KINDS), _has_finding, "with findings of kind {}", "Kind of finding", hint="aborted"),
     Filter(
         "status",
         parse_status,
@@ -209,10 +210,12 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """A way to group traces: what a group is called, the filter that leaves its traces, and its orders, the usual one first."""
+    """A way to group traces: what a group is called, the word between it and its traces, the filter that leaves these, and its orders,
+    the usual one first."""
 
     title: str
     noun: tuple[str, str]
+    link: str
     filter: str
     sorts: tuple[Sort, ...]
 
@@ -241,9 +244,9 @@ def _sorts(*first: str) -> tuple[Sort, ...]:
 
 
 GROUPINGS = {
-    "day": Grouping("Traces by day", ("day", "days"), "day", _sorts("name")),
-    "machine": Grouping("Traces by machine", ("machine", "machines"), "machine", _sorts("traces")),
-    "program": Grouping("Traces by program", ("program", "programs"), "program", _sorts("traces")),
+    "day": Grouping("Traces by day", ("day", "days"), "with", "day", _sorts("name")),
+    "machine": Grouping("Traces by machine", ("machine", "machines"), "with", "machine", _sorts("traces")),
+    "program": Grouping("Traces by program", ("program", "programs"), "in", "program", _sorts("traces")),
 }
 
 

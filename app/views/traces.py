@@ -167,8 +167,11 @@ def _grouped(request: Request, db: Connection | None, by: str) -> TracesPage:
     )
     table = replace(table, kept={**table.kept, "group": by})
     narrowed = asked.where.in_words()
-    of_which = f"of traces {narrowed}" if narrowed else "of traces"
-    counted = list_sentence(total, len(rows), grouping.noun, of_which, order_words(columns, asked))
+    order = order_words(columns, asked)
+    if asked.order.sort.key == "traces":
+        order = f"the one {grouping.link} the {'most' if asked.order.falls else 'fewest'} traces first"
+    of_which = f"{grouping.link} traces{' ' + narrowed if narrowed else ''}"
+    counted = list_sentence(total, len(rows), grouping.noun, of_which, order)
     return TracesPage(
         title=grouping.title,
         sentence=counted,

@@ -81,7 +81,7 @@ OVERLAPS_CAPPED = ProblemKind(
 ABSENT_SOCKET_EVENTS = ProblemKind(
     "absent_socket_events",
     Severity.LIMIT,
-    "The trace has none of the socket events {ids}. Not recorded: {missing}.",
+    "Socket events that the trace does not have, by id: {ids}. Not recorded: {missing}.",
     effect="That something never happened cannot be told from such a trace.",
     advice="Record without a filter of event ids: keyword 0x8000000000000000, level 5.",
 )

@@ -201,7 +201,7 @@ SMALL: dict[str, list[dict[str, object]]] = {
     ],
     "stack_ref": [{"ref": 1, "stack_n": 1}, {"ref": 2, "stack_n": 2}],
     "finding": [
-        {"kind": "repeated_error", "severity": "low", "count": 4, "title": "An error repeats", "text": "recv failed 4 times.",
+        {"kind": "repeated_errors", "severity": "low", "count": 4, "title": "An error repeats", "text": "recv failed 4 times.",
          "certainty": "certain"},
         {"kind": "freed_in_flight", "severity": "high", "count": 1, "process_n": 1, "socket_n": 1, "t_ns": 2 * S,
          "title": "A buffer was freed in flight",
