@@ -37,7 +37,7 @@ async def _report(database: Path, path: str, query: dict[str, str]) -> bytes:
     if status == 200:
         return body
     _, _, body = await _ask(app, path, urlencode(query | {"format": "json"}))
-    raise NoReport(str(json.loads(body)["sentence"]))
+    raise NoReport(str(json.loads(body)["sentence"]).replace("\N{NARROW NO-BREAK SPACE}", " "))  # which terminals do not show
 
 
 async def _ask(app: ASGIApp, path: str, query: str) -> tuple[int, dict[str, str], bytes]:

@@ -277,7 +277,7 @@ def test_the_verb_writes_what_the_page_gives(folder: TraceFolder, tmp_path: Path
         (
             ("--process", "4242@0", "--from", "2000s"),
             1,
-            "from=2000000000000 begins after its end: name a time within it. Nothing was written.",
+            "000 s, and from=2000000000000 begins after its end: name a time within it. Nothing was written.",
         ),
         (("--process", "4242"), 1, "2 processes had the process id 4242"),
         (("--process", "4242@0", "--heap", "0x99@0"), 1, "Nothing was written."),
