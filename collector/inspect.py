@@ -23,6 +23,11 @@ _CLOCK_WORDS = {
 }
 _SEVERITY_WORDS = {Severity.DATA_LOSS: "LOSS", Severity.DAMAGE: "DAMAGE", Severity.LIMIT: "limit", Severity.NOTE: "note"}
 _LABEL_WIDTH = 18
+_UNSAID = (
+    "clock", "session_name", "file_name", "os_version", "log_file_mode", "buffer_size", "buffers_written", "layout_version", "is_merged",
+    "is_compressed", "is_circular", "is_closed",
+)  # fmt: skip
+"""What only a recorded file says, of the fields of its header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Inspection:
 
     name: str
     size_bytes: int
+    form: str
+    """What a file that is no recorded one is, such as CSV of tracerpt: it has no buffers and says little of the session; else empty."""
     header: TraceHeader
     buffers: int
     records: int
@@ -55,9 +62,10 @@ class Inspection:
     def as_dict(self) -> dict[str, object]:
         """The report for JSON: times in ns since time 0, GUIDs as text, unknown values null."""
         clock = self.header.clock
+        unsaid = _UNSAID if self.form else ("clock",)
         return {
-            "file": {"name": self.name, "size_bytes": self.size_bytes},
-            "header": {key: value for key, value in asdict(self.header).items() if key != "clock"},
+            "file": {"name": self.name, "size_bytes": self.size_bytes, "form": self.form or "ETL"},
+            "header": {key: value for key, value in asdict(self.header).items() if key not in unsaid},
             "clock": {
                 "kind": str(clock.kind),
                 "ticks_per_second": clock.ticks_per_second,
@@ -67,9 +75,9 @@ class Inspection:
                 "end_utc": _utc(self.header.end_filetime),
                 "boot_utc": _utc(self.header.boot_filetime),
             },
-            "buffers": self.buffers,
+            "buffers": None if self.form else self.buffers,
             "records": self.records,
-            "records_by_kind": self.records_by_kind,
+            "records_by_kind": None if self.form else self.records_by_kind,
             "first_ns": _ns(clock, self.first_ticks),
             "last_ns": _ns(clock, self.last_ticks),
             "losses": {
@@ -100,6 +108,9 @@ class Inspection:
             lost += f"; places in the file: {len(self.losses):,}"
         if self.loses_everywhere:
             lost += "; without a place: any moment may lack records"
+        if self.form:
+            yield from self._told_lines(span)
+            return
         for label, text in (
             ("File", f"{self.name}, {self.size_bytes:,} bytes"),
             ("Session", header.session_name or "(no name)"),
@@ -112,6 +123,25 @@ class Inspection:
             ("By header kind", ", ".join(f"{kind} {count:,}" for kind, count in self.records_by_kind.items()) or "none"),
             ("Buffers", f"{self.buffers:,} of {header.buffer_size:,} bytes, {header.buffers_written:,} by the header"),
             ("File mode", f"0x{header.log_file_mode:08x}, layout {header.layout_version}" + (", " + ", ".join(traits) if traits else "")),
+            ("Lost", lost),
+        ):
+            yield f"{label:<{_LABEL_WIDTH}}{plain_line(text)}"
+
+    def _told_lines(self, span_ns: int | None) -> Iterator[str]:
+        """What a text says: what stands in a container alone is left out."""
+        header = self.header
+        machine = [f"{8 * header.pointer_size} bits"]
+        if header.os_build:
+            machine = [f"build {header.os_build}", f"{header.processors} processors", *machine]
+        lost = (
+            f"{header.events_lost:,} events, {header.buffers_lost:,} buffers" if header.events_lost or header.buffers_lost else "none told"
+        )
+        for label, text in (
+            ("File", f"{self.name}, {self.size_bytes:,} bytes"),
+            ("Form", self.form),
+            ("Windows", ", ".join(machine)),
+            ("Time 0", _utc(header.clock.start_filetime) or "unknown"),
+            ("Records", f"{self.records:,} within {timedelta(microseconds=(span_ns or 0) // 1000)}"),
             ("Lost", lost),
         ):
             yield f"{label:<{_LABEL_WIDTH}}{plain_line(text)}"
@@ -132,9 +162,10 @@ class Inspection:
         for event in self.events:
             number = "" if event.event_id is None else str(event.event_id)
             name = event.provider_name or str(event.provider)
+            kind = "" if self.form else event.header_kind
             yield (
                 f"{event.count:>12,} {event.known:>12,} {event.damaged:>8,}  {number:>5} {event.opcode:>6} {event.version:>7}  "
-                f"{event.header_kind:<11} {plain_line(name)}{' ' + plain_line(event.event_name) if event.event_name else ''}"
+                f"{kind:<11} {plain_line(name)}{' ' + plain_line(event.event_name) if event.event_name else ''}"
             )
         known = sum(event.known for event in self.events)
         yield f"{self.records:>12,} {known:>12,} {sum(event.damaged for event in self.events):>8,}  in all"
@@ -159,6 +190,7 @@ class Inspection:
         return {
             "provider": str(event.provider),
             **fields,
+            "header_kind": None if self.form else event.header_kind,
             "first_ns": clock.ns_of(event.first_ticks),
             "last_ns": clock.ns_of(event.last_ticks),
         }
@@ -190,7 +222,8 @@ def inspect_trace(source: Source, *, on_progress: Callable[[int, int], None] | N
         by_kind[event.header_kind] += event.count
     return Inspection(
         name=source.name,
-        size_bytes=source.size,
+        size_bytes=source.told_by[1] if source.told_by else source.size,
+        form=source.told_by[0] if source.told_by else "",
         header=reader.header,
         buffers=reader.buffers_read,
         records=by_kind.total(),

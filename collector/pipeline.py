@@ -67,7 +67,7 @@ def import_trace(
             try:
                 with _writer(folder, key, source, should_cancel, limits) as writer:
                     job = Import(reader, writer, catalog, key, on_progress, should_cancel, symbols, limits, followed_as=followed_as)
-                    report = job.run(name, started)
+                    report = job.run(name, started, size_bytes=source.told_by[1] if source.told_by else None)
             except BaseException as error:
                 with contextlib.suppress(StoreError):  # what went wrong is said by the first error
                     catalog.interrupt(

@@ -28,17 +28,27 @@ class Source:
     """Whether these are only the first bytes of a file that is still being written."""
 
     def __init__(
-        self, file: io.FileIO, path: Path, size: int, *, name: str = "", digest: str | None = None, problems: Iterable[Problem] = ()
+        self,
+        file: io.FileIO,
+        path: Path,
+        size: int,
+        *,
+        name: str = "",
+        digest: str | None = None,
+        problems: Iterable[Problem] = (),
+        told_by: tuple[str, int] | None = None,
     ) -> None:
         """`path` is the file that a user named.
 
         Of bytes that were taken out of it or made of several files, `name` is what they are called, `digest` their identity where that is
         not the hash of the bytes, and `problems` what was wrong on the way.
+        `told_by` is the form and the bytes of a text whose events these are: what a container says beside them, no recording has said.
         """
         self.path = path
         self.name = name or path.name
         self.size = size
         self.problems = tuple(problems)
+        self.told_by = told_by
         self._file = file
         self._digest = digest
         self._before_read: Callable[[], None] = _nothing

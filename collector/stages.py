@@ -133,8 +133,8 @@ class Import:
         self.collected_utc = now_utc()
         self._noted = time.monotonic()
 
-    def run(self, name: str, started: float) -> ImportReport:
-        """All stages in their order; returns when the trace is in place."""
+    def run(self, name: str, started: float, *, size_bytes: int | None = None) -> ImportReport:
+        """All stages in their order; returns when the trace is in place. `size_bytes` is that of the file, None: of what is read."""
         self.read()
         self.limits.check(min(0, self.first_ns), max(self.end_ns(), self.last_ns))
         self.join()
@@ -162,7 +162,7 @@ class Import:
         copies = [FindingCopy(f.kind, f.severity, f.count, f.title, f.link) for f in found]
         kept = ("name", "start_utc", "end_ns", "events_lost", "buffers_lost", "collected_utc", "collector_version")
         entry: dict[str, object] = {column: getattr(trace, column) for column in kept}
-        entry |= {"bytes_done": None, "bytes_total": None, "size_bytes": self.reader.bytes_total}
+        entry |= {"bytes_done": None, "bytes_total": None, "size_bytes": self.reader.bytes_total if size_bytes is None else size_bytes}
         if self.state == "complete":
             entry["live_key"] = self.live_key + self.limits.suffix
         self.catalog.complete(self.key, entry | self.totals(), [_copy(p) for p in problems], copies, state=self.state)

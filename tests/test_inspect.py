@@ -8,8 +8,12 @@ import pytest
 
 from collector.errors import FormatError
 from collector.inspect import Inspection, inspect_trace
+from collector.packages import traces_in
 from collector.source import Source
+from collector.store.catalog import Catalog
+from tests.build.text_forms import TEXT_WRITERS
 from tests.etl_bytes import START_TICKS, buffer, event, full, perfinfo, system, trace
+from tests.text_answers import a_trace, collected
 
 T = START_TICKS
 
@@ -54,7 +58,7 @@ def test_the_dictionary_is_json(tmp_path: Path) -> None:
     inspection = inspected(tmp_path, SOUND)
     found: dict[str, Any] = json.loads(json.dumps(inspection.as_dict()))  # Any: whatever JSON holds
 
-    assert found["file"] == {"name": "some.etl", "size_bytes": 2048}
+    assert found["file"] == {"name": "some.etl", "size_bytes": 2048, "form": "ETL"}
     assert found["clock"]["start_utc"] == "2025-03-04T09:30:00Z"
     assert found["records"] == 4
     assert found["records_by_kind"] == {"SYSTEM64": 2, "EVENT64": 1, "PERFINFO64": 1}
@@ -128,3 +132,32 @@ def test_providers_that_files_name_themselves(shared_dir: Path) -> None:
     ):
         with Source.open(shared_dir / "traces" / "real" / name) as source:
             assert provider in {event.provider_name for event in inspect_trace(source).events}, name
+
+
+@pytest.mark.parametrize("writer", TEXT_WRITERS)
+def test_of_a_text_only_what_it_has_is_said(writer: str, tmp_path: Path) -> None:
+    if writer == "event log":
+        pytest.importorskip("evtx", exc_type=ImportError)
+    path = tmp_path / "report.txt"
+    path.write_bytes(TEXT_WRITERS[writer](a_trace().write(tmp_path / "written.etl")))
+    size = path.stat().st_size
+    (source,) = traces_in(path)
+    with source:
+        report = inspect_trace(source)
+
+    lines = report.lines()
+    assert f"File              report.txt, {size:,} bytes" in lines
+    assert [line for line in lines if line.startswith("Form ") and writer.split()[-1] in line]
+    assert [line for line in lines if line.startswith("Windows ") and line.endswith("64 bits")]
+    text = "\n".join(lines)
+    for invented in ("sockscope.etl", "Session ", "Recorded as", "0.0.0", "Buffers", "File mode", "By header kind", "EVENT64"):
+        assert invented not in text
+    found: dict[str, Any] = json.loads(json.dumps(report.as_dict()))  # Any: whatever JSON holds
+    assert (found["file"]["size_bytes"], found["file"]["form"]) == (size, report.form)
+    assert (found["buffers"], found["records_by_kind"]) == (None, None)
+    assert not {"session_name", "file_name", "buffer_size"} & set(found["header"])
+    assert {event["header_kind"] for event in found["events"]} == {None}
+
+    stored = collected(path, tmp_path)
+    assert [entry.size_bytes for entry in Catalog(stored.folder).entries()] == [size]
+    assert stored.one("SELECT os_build FROM v_trace") != "0.0.0"

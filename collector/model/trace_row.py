@@ -12,6 +12,7 @@ __all__ = ["LIVE_PREFIX", "TraceRow", "end_of_trace", "live_key", "trace_row"]
 
 LIVE_PREFIX = "live-"
 _LIVE_DIGITS = 12
+_NO_VERSION = "0.0.0"  # a header without one, as of a text that does not tell it
 
 _LATEST_END_NS = 7 * 86_400 * 10**9
 """A header may put the end of the session this long behind its last record; later is a damaged header."""
@@ -31,7 +32,7 @@ class TraceRow:
     start_ticks: int
     pointer_size: int
     processors: int
-    os_build: str
+    os_build: str | None
     records: int
     events_lost: int
     buffers_lost: int
@@ -87,7 +88,7 @@ def trace_row(
         start_ticks=clock.start_ticks,
         pointer_size=header.pointer_size,
         processors=header.processors,
-        os_build=header.os_version,
+        os_build=None if header.os_version == _NO_VERSION else header.os_version,
         records=records,
         events_lost=header.events_lost,
         buffers_lost=header.buffers_lost,

@@ -57,7 +57,7 @@ def trace_of_text(form: TextForm, source: Source, place: Path | None, should_can
     if told.damage or unread:
         found = told.damage or "fields or times that cannot be read back"
         problems.append(Problem(DAMAGED_TEXT, max(unread, 1), details={"found": found}))
-    return Source(file, source.path, size, name=source.name, digest=digest, problems=problems)
+    return Source(file, source.path, size, name=source.name, digest=digest, problems=problems, told_by=(form.words, source.size))
 
 
 def _nothing_in(name: str, told: Told, stacks: int) -> EmptyTrace:

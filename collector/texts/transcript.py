@@ -147,6 +147,8 @@ class Transcript:
         start = self._told("starttime", 1 << 62)
         start = start if 0 < first - start < FILETIME_PER_SECOND * 86_400 else first
         return Session(
+            name="",
+            file_name="",
             pointer_size=self.pointer_size,
             processors=max(self._told("numberofprocessors", _MOST_PROCESSORS), max(self._cpus) + 1),
             buffer_size=_BUFFER_BYTES,
