@@ -14,8 +14,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.browser import chromium_path, launch, serving, watch
 from tests.build.answers import as_json
+from tests.build.database import built_database
 from tests.build.imported import Imported
 from tests.build.served import served
+from tests.build.small_trace import KEY, SMALL
 
 pytestmark = [
     pytest.mark.browser,
@@ -166,6 +168,21 @@ def test_every_page_is_quiet_and_fits(browser: Browser, site: str, places: dict[
         page.close()
     context.close()
     assert faults == []
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 390])
+def test_the_list_of_traces_fits_with_all_that_a_row_can_say(browser: Browser, tmp_path: Path, width: int) -> None:
+    """Two to choose from, a key with a suffix, a long name, a file that is missing, losses and findings of high severity."""
+    part = "0123456789ac-103a36"
+    built_database(tmp_path, SMALL, key=KEY)
+    folder = built_database(tmp_path, SMALL, key=part, name="a recording of the machine (heap, process client.exe).etl")
+    folder.trace_path(part).unlink()
+    with serving(tmp_path) as site:
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        open_page(page, site + "/")
+        assert page.get_by_text("its file is missing").count() == 1
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.close()
 
 
 def test_on_a_small_screen_the_page_is_seen_in_the_navigation_and_numbers_have_names(
