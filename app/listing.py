@@ -74,7 +74,10 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a table. `total` is None when nobody counted; with `total_is_more` it is where counting stopped."""
+    """One page of a table. `total` is None when nobody counted; with `total_is_more` it is where counting stopped.
+
+    `row_type` is the dataclass of its rows, for the head of a file without rows.
+    """
 
     name: str
     heads: tuple[Head, ...]
@@ -94,6 +97,7 @@ class Listing:
     standouts: frozenset[tuple[int, str]] = frozenset()
     marks: Marks = field(default_factory=Marks)
     is_in_own_order: bool = True
+    row_type: type | None = None
 
     @property
     def size(self) -> str:

@@ -214,7 +214,8 @@ def csv_text(listing: Listing, start_utc: str | None = None) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    names = [one.name for one in dataclasses.fields(listing.rows[0])] if listing.rows else [head.column.key for head in listing.heads]
+    row = listing.rows[0] if listing.rows else listing.row_type
+    names = [one.name for one in dataclasses.fields(row)] if row is not None else [head.column.key for head in listing.heads]
     moments = [name for name in names if name in _moments(listing)] if start_utc and clockface.current() is not None else []
     writer.writerow([*names, *(f"{name.removesuffix('_ns')}_utc" for name in moments)])
     for row in listing.rows:

@@ -201,6 +201,13 @@ def test_groups_turn_pages_in_every_order_keep_filters_and_come_as_csv(client: T
     assert len(rows) == asked(client, f"group={by}")["listing"]["total"]
 
 
+@pytest.mark.parametrize("path", ["/?", "/?group=day&", "/findings?", "/findings?table=kinds&"])
+def test_a_file_without_rows_has_the_same_head(client: TestClient, path: str) -> None:
+    full, bare = (client.get(f"{path}format=csv{more}").text.splitlines() for more in ("", "&text=zzz"))
+    assert len(full) > 1
+    assert bare == full[:1]
+
+
 def test_a_position_is_read_as_it_is_written() -> None:
     for parts in (("aaaa",), (None,), ("a,b", "1"), ("=", None)):
         assert Name.parse(str(Name(parts))) == Name(parts)

@@ -1,6 +1,6 @@
 """The findings of all traces in one list, under a head that says in how many traces each kind occurs."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -67,7 +67,17 @@ def all_findings(request: Request, db: Catalog) -> Response:
     total = queries.findings_number(db, asked) if db is not None else 0
     found = queries.kinds(db, asked) if db is not None else []
     table = named_listing(
-        request, "findings", COLUMNS, rows, asked, following, total, path=path, filters=queries.FILTERS, sorts=queries.SORTS
+        request,
+        "findings",
+        COLUMNS,
+        rows,
+        asked,
+        following,
+        total,
+        path=path,
+        filters=queries.FILTERS,
+        sorts=queries.SORTS,
+        row_type=queries.FoundRow,
     )
     lines = [_line(row, urls("all_findings", asked.where.query() | {"kind": row.kind})) for row in found]
     narrowed = asked.where.in_words()
@@ -88,7 +98,7 @@ def all_findings(request: Request, db: Catalog) -> Response:
         listing=table,
         empty=empty,
         facts=(f"{plural(len(lines), 'kind')} of findings. What a trace does not record, it has no findings of.",) if lines else (),
-        kinds=plain_listing("kinds", path, KIND_COLUMNS, lines),
+        kinds=replace(plain_listing("kinds", path, KIND_COLUMNS, lines), row_type=KindLine),
     )
     return render(request, "all_findings.html", page)
 

@@ -103,9 +103,10 @@ def named_listing(
     path: str,
     filters: Sequence[Filter],
     sorts: Sequence[Sort],
+    row_type: type,
 ) -> Listing:
     """A filtered, sorted and paged table over all traces."""
-    return listing(
+    table = listing(
         name,
         path,
         columns,
@@ -119,6 +120,7 @@ def named_listing(
         total=total,
         kept=kept_parts(request),
     )
+    return replace(table, row_type=row_type)
 
 
 def _listed(request: Request, db: Connection | None) -> TracesPage:
@@ -132,7 +134,17 @@ def _listed(request: Request, db: Connection | None) -> TracesPage:
         total = queries.traces_number(db, asked, settled)
     rows = [living_entry(folder, row) for row in rows]
     table = named_listing(
-        request, "traces", COLUMNS, rows, asked, following, total, path=path, filters=queries.FILTERS, sorts=queries.SORTS
+        request,
+        "traces",
+        COLUMNS,
+        rows,
+        asked,
+        following,
+        total,
+        path=path,
+        filters=queries.FILTERS,
+        sorts=queries.SORTS,
+        row_type=catalog.EntryRow,
     )
     narrowed = asked.where.in_words()
     order = "the one collected last first" if table.is_in_own_order else order_words(COLUMNS, asked)
@@ -163,7 +175,17 @@ def _grouped(request: Request, db: Connection | None, by: str) -> TracesPage:
         rows = [_line(request, asked, grouping, row) for row in found]
     columns = (Column("name", grouping.noun[0].capitalize(), "group", keeps=True), *GROUP_COLUMNS)
     table = named_listing(
-        request, f"by-{by}", columns, rows, asked, following, total, path=path, filters=queries.FILTERS, sorts=grouping.sorts
+        request,
+        f"by-{by}",
+        columns,
+        rows,
+        asked,
+        following,
+        total,
+        path=path,
+        filters=queries.FILTERS,
+        sorts=grouping.sorts,
+        row_type=GroupLine,
     )
     table = replace(table, kept={**table.kept, "group": by})
     narrowed = asked.where.in_words()
