@@ -155,7 +155,7 @@ def test_events_that_are_not_known_are_counted(tmp_path: Path) -> None:
     found = collected(put(tmp_path, text.replace("EndHeader", header) + rows), tmp_path)
     said = found.one("SELECT text || effect FROM v_problems WHERE kind = 'text_form'")
     for words in (
-        "call stacks in it, which are left out: 4.",
+        "Events of call stacks in it are left out: 4.",
         "names that are not known here are left out: 2.",
         "Other events are left out: 3.",
     ):
