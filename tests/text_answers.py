@@ -1,14 +1,18 @@
 """What a text of a trace must answer as the trace does, and a small trace to write as one."""
 
+import contextlib
 from pathlib import Path
 
+from hypothesis import strategies as st
+
+from collector.errors import TraceError
 from collector.packages import traces_in
 from collector.pipeline import import_trace
 from collector.store.engine import TraceFolder
 from tests.build import Trace, afd, heap, system
 from tests.build.imported import Imported
 
-__all__ = ["SAME", "a_trace", "answers", "collected"]
+__all__ = ["SAME", "a_trace", "answers", "answers_damage", "collected"]
 
 SAME = {
     "v_sockets": "socket, process, family, type, created_ns, closed_ns, destroyed_ns, end, local, remote, bytes_sent, bytes_received, "
@@ -36,6 +40,17 @@ def collected(path: Path, folder: Path) -> Imported:
 
 def answers(found: Imported) -> dict[str, list[str]]:
     return {view: sorted(map(repr, found.rows(f"SELECT {columns} FROM {view}"))) for view, columns in SAME.items()}
+
+
+def answers_damage(path: Path, content: bytes, data: st.DataObject) -> None:
+    """Write a text to a path with some of its bytes drawn anew, and see that it is a trace of records then, or refused in words."""
+    damaged = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 6))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(damaged)
+    with contextlib.suppress(TraceError):
+        report = collected(path, path.parent).report
+        assert report.counts["records"] >= 1
 
 
 def a_trace(pointer_size: int = 8) -> Trace:
