@@ -12,8 +12,9 @@ from collector.errors import StoreError, StoreLocked
 
 __all__ = ["clear", "held", "is_held"]
 
-_TRIES = 5
-_TRY_SECONDS = 0.02
+_TRIES = 50  # a lock held at each of them is busy: `is_held` and `clear` take a free one for a moment
+_TRY_SECONDS = 0.002
+_REPLACED_TIMES = 1000  # how often the file may be replaced between our opening and locking it
 
 if sys.platform == "win32":
     import msvcrt
@@ -66,7 +67,7 @@ def clear(path: Path) -> None:
 
 def _taken(path: Path, busy: str) -> IO[bytes]:
     """The lock file, open and locked."""
-    for _ in range(_TRIES):  # its former holder may remove the file between our opening and locking it
+    for _ in range(_REPLACED_TIMES):  # its former holder, or `clear`, may remove the file between our opening and locking it
         handle = _open(path)
         try:
             _take_soon(handle, busy)
@@ -80,7 +81,7 @@ def _taken(path: Path, busy: str) -> IO[bytes]:
 
 
 def _take_soon(handle: IO[bytes], busy: str) -> None:
-    for remaining in reversed(range(_TRIES)):  # `is_held` takes a free lock for a moment
+    for remaining in reversed(range(_TRIES)):
         try:
             return _take(handle)
         except OSError as error:
