@@ -8,6 +8,7 @@ import gc
 import sqlite3
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -17,13 +18,14 @@ from app.main import create_app
 from app.settings import Settings
 from collector.store.engine import TraceFolder
 
-__all__ = ["measure_pages", "page_paths"]
+__all__ = ["ANEW", "crowd", "measure_pages", "page_paths"]
 
 _TIMES = 20
 _SECONDS_A_PAGE = 3.0
 _CLIENTS = 50
 _PAGES_A_CLIENT = 4
-_ANEW = {"Cache-Control": "no-store"}  # made for this request, not kept from another
+ANEW = {"Cache-Control": "no-store"}
+"""Headers of a request whose answer is made for it, not kept from another."""
 
 _LISTS = (
     "trust", "processes", "sockets", "operations", "errors", "aborts", "stalls", "overlaps", "in-flight-frees", "listeners", "ports",
@@ -76,7 +78,7 @@ async def _measure(folder: Path, paths: dict[str, str]) -> dict[str, object]:
             took: list[float] = []
             status, begin, used = 0, time.perf_counter(), 0.0
             while len(took) <= _TIMES and (len(took) < 3 or time.perf_counter() - begin < _SECONDS_A_PAGE):
-                status, seconds = await _ask(client, path, _ANEW)
+                status, seconds = await _ask(client, path, ANEW)
                 took.append(seconds)
                 used = used or time.process_time()  # the first time compiles and loads
             cpu = (time.process_time() - used) / (len(took) - 1)
@@ -89,14 +91,14 @@ async def _measure(folder: Path, paths: dict[str, str]) -> dict[str, object]:
                 "status": status,
             }
         good = [path for name, path in paths.items() if pages[name]["status"] == 200]
-        crowds = {"crowd": await _crowd(client, good, _ANEW)}
+        crowds = {"crowd": await crowd(client, good, ANEW)}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(settings)), base_url="http://127.0.0.1", timeout=60) as client:
         await client.get(paths["/"])
-        crowds["crowd of a fresh server"] = await _crowd(client, good, {})
+        crowds["crowd of a fresh server"] = await crowd(client, good, {})
     return {"pages": pages, **crowds}
 
 
-async def _crowd(client: httpx.AsyncClient, paths: list[str], headers: dict[str, str]) -> dict[str, object]:
+async def crowd(client: httpx.AsyncClient, paths: list[str], headers: Mapping[str, str]) -> dict[str, object]:
     """Many clients at once, each on a way of its own through the pages."""
 
     async def walk(number: int) -> list[tuple[int, float]]:
@@ -113,9 +115,9 @@ async def _crowd(client: httpx.AsyncClient, paths: list[str], headers: dict[str,
     }  # fmt: skip
 
 
-async def _ask(client: httpx.AsyncClient, path: str, headers: dict[str, str]) -> tuple[int, float]:
+async def _ask(client: httpx.AsyncClient, path: str, headers: Mapping[str, str]) -> tuple[int, float]:
     begin = time.perf_counter()
-    answer = await client.get(path, headers=headers)
+    answer = await client.get(path, headers=dict(headers))
     return answer.status_code, time.perf_counter() - begin
 
 
