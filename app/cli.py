@@ -99,7 +99,9 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="let browsers send traces, or not (default: only where no other machine can reach the server)",
     )
-    parser.add_argument("--upload-limit", type=float, default=8, metavar="GIB", help="size limit of a trace that is sent (default: 8)")
+    parser.add_argument(
+        "--upload-limit", type=float, default=8, metavar="GIB", help="size limit of a trace that is sent, packed or unpacked (default: 8)"
+    )
     parser.add_argument(
         "--base-path",
         "--root-path",

@@ -20,7 +20,20 @@ from app.queries.catalog import collected_from, entry
 from collector.errors import StoreError
 from collector.store.engine import TraceFolder
 
-__all__ = ["Busy", "Job", "NoSpace", "Spool", "TooLarge", "UploadError", "Uploads", "check_room", "safe_name", "too_large"]
+__all__ = [
+    "AT_ONCE",
+    "ROOM_BYTES",
+    "Busy",
+    "Job",
+    "NoSpace",
+    "Spool",
+    "TooLarge",
+    "UploadError",
+    "Uploads",
+    "check_room",
+    "safe_name",
+    "too_large",
+]
 
 _log = logging.getLogger("sockscope")
 
@@ -243,7 +256,7 @@ class Uploads:
         """Start a collector for a file that is alone in its folder, which is deleted afterwards. Raises UploadError."""
         job = Job(id=secrets.token_hex(8), name=path.name, key=digest[:_KEY_DIGITS], size_bytes=size, path=str(path))
         try:
-            job.process = _start(self._root, "collect", str(path))
+            job.process = _start(self._root, "collect", str(path), options=("--unpack-limit", str(self.most_unpacked())))
         except OSError as error:
             raise UploadError(f"The collector cannot be started ({error.strerror}).") from error
         with self._lock:
@@ -253,6 +266,13 @@ class Uploads:
                 del self._jobs[old]
         threading.Thread(target=self._follow, args=(job, path), name=f"upload-{job.id}", daemon=True).start()
         return job
+
+    def most_unpacked(self) -> int:
+        """How many bytes may come out of a package: what could be sent as it is, and half of the free space, as it becomes a database.
+
+        Raises OSError.
+        """
+        return max(min(self.limit_bytes, (shutil.disk_usage(self._root).free - ROOM_BYTES) // 2), 0)
 
     def cancel(self, job: Job) -> None:
         """Ask a collector to stop; it ends soon after, and nothing of the trace is left."""
@@ -345,11 +365,11 @@ def _sweep(spools: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _start(root: Path, verb: str, *files: str) -> subprocess.Popen[str]:
+def _start(root: Path, verb: str, *files: str, options: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     """Run a verb of the collector in a process group of its own: Ctrl+C at the server's terminal reaches it through us alone."""
     packages = str(Path(__file__).resolve().parent.parent)
     known = os.environ.get("PYTHONPATH")
-    arguments = [sys.executable, "-P", "-m", "collector.cli", verb, "--database", str(root), *(("--", *files) if files else ())]
+    arguments = [sys.executable, "-P", "-m", "collector.cli", verb, "--database", str(root), *options, *(("--", *files) if files else ())]
     return subprocess.Popen(
         arguments,
         stdin=subprocess.DEVNULL,

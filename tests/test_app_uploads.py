@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike
 from app.main import create_app
 from app.multipart import BadForm, FileForm, boundary_of
 from app.settings import Settings, SettingsError
-from app.uploads import AT_ONCE, Busy, Uploads, safe_name
+from app.uploads import AT_ONCE, ROOM_BYTES, Busy, Uploads, safe_name
 from collector.etlwriter import EtlWriter, Session
 from collector.etlwriter.bulk import record_block, write_blocks
 from collector.sample import write_sample
@@ -337,6 +338,26 @@ def test_a_file_that_is_too_large_is_refused_at_once_and_while_it_arrives(tmp_pa
         assert exactly.status_code == 201
         wait(client, exactly.json()["href"], is_over)
     assert list((root / "spool").iterdir()) == []
+
+
+def test_a_package_that_unpacks_to_more_than_may_be_sent_is_refused(tmp_path: Path, sample_bytes: bytes) -> None:
+    root = tmp_path / "database"
+    bomb = zip_of({"sample.etl": sample_bytes + bytes(5 << 20)})
+    assert len(bomb) < 1 << 20 < len(sample_bytes) + (5 << 20)
+    with serving(root, upload_bytes=1 << 20) as client:
+        page = wait(client, send(client, bomb, "bomb.zip").json()["href"], is_over)
+        assert page["state"] == "failed"
+        assert page["message"].startswith("bomb.zip: more than 1,048,576 bytes come out of this package, more than is taken here.")
+    assert list((root / "spool").iterdir()) == []
+    assert states(root) == []
+    assert sorted(path.name for path in root.iterdir() if path.is_file() and "catalog" not in path.name) == []
+
+
+def test_a_package_may_take_half_of_the_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uploads = Uploads(TraceFolder(tmp_path), limit_bytes=1_000_000)
+    for free, most in ((1 << 40, 1_000_000), (ROOM_BYTES + 600_001, 300_000), (ROOM_BYTES, 0), (0, 0)):
+        monkeypatch.setattr("app.uploads.shutil.disk_usage", lambda place, free=free: SimpleNamespace(free=free))
+        assert uploads.most_unpacked() == most
 
 
 def test_an_empty_file_is_refused(client: TestClient, spool: Path) -> None:

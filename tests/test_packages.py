@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -151,11 +152,52 @@ def test_methods_without_a_bound_are_refused(method: int, tmp_path: Path) -> Non
     assert "is packed by a method that is not read here" in message
 
 
-def test_a_swelling_package_is_stopped(tmp_path: Path) -> None:
-    bomb = a_trace() + bytes(5 << 20)
-    for name, content in (("a.zip", zip_of({"a.etl": bomb})), ("a.gz", gzip_of(bomb)), ("b.zip", zip_of({"a.gz": gzip_of(bomb)}))):
-        message = refusal(put(tmp_path, name, content), most_bytes=1 << 20)
-        assert f"{name}: more than 1,048,576 bytes come out of this package" in message
+BOMBS: dict[str, Callable[[Path, bytes], bytes]] = {
+    "a.zip": lambda folder, bomb: zip_of({"a.etl": bomb}),
+    "a.gz": lambda folder, bomb: gzip_of(bomb),
+    "b.zip": lambda folder, bomb: zip_of({"a.gz": gzip_of(bomb)}),
+    "a.cab": lambda folder, bomb: cabinet_of({"a.etl": bomb}),
+    "b.cab": lambda folder, bomb: cabinet_of({"program.dmp": b"MDMP" + bomb, "a.etl": a_trace()}),
+    "a.7z": lambda folder, bomb: seven_zip_of(folder, {"a.etl": bomb}),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_swelling_package_is_stopped(name: str, tmp_path: Path) -> None:
+    if name.endswith(".cab"):
+        pytest.importorskip("libarchive")
+    path = put(tmp_path, name, BOMBS[name](tmp_path, a_trace() + bytes(5 << 20)))
+    message = refusal(path, most_bytes=1 << 20)
+    assert message == (
+        f"{name}: more than 1,048,576 bytes come out of this package, more than is taken here. "
+        "If it is sound, unpack it where it lies and collect the .etl file inside."
+    )
+
+
+def test_what_may_come_out_of_a_package_can_be_limited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = put(tmp_path, "a.zip", zip_of({"a.etl": a_trace() + bytes(5 << 20)}))
+    for more in ([str(path)], ["--as", "one", str(path), str(path)]):
+        assert main(["collect", "--database", str(tmp_path / "db"), "--unpack-limit", "1MiB", *more]) == 1
+        assert "a.zip: more than 1,048,576 bytes come out of this package" in capsys.readouterr().err
+    assert main(["collect", "--database", str(tmp_path / "db"), "--unpack-limit", "6MiB", str(path)]) in (0, 3)
+
+
+def test_no_limit_lets_more_out_than_traces_pack_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.packages.unpacking._LEAST_LIMIT", 1 << 20)
+    path = put(tmp_path, "a.zip", zip_of({"a.etl": a_trace() + bytes(5 << 20)}))
+    most = 250 * path.stat().st_size
+    assert 1 << 20 < most < 5 << 20
+    for asked in (None, 1 << 40):
+        assert f"more than {most:,} bytes come out of this package, far more than traces pack to" in refusal(path, most_bytes=asked)
+
+
+def test_a_package_is_not_unpacked_onto_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = 400 << 20
+    monkeypatch.setattr("collector.packages.unpacking.shutil.disk_usage", lambda place: SimpleNamespace(free=free))
+    path = put(tmp_path, "a.zip", zip_of({"a.etl": a_trace() + bytes(70 << 20)}))
+    assert len(found(path)) == 1
+    free = 300 << 20
+    assert "a.zip: there is no room to unpack it: 335,544,320 bytes must be left on the disk." in refusal(path)
 
 
 def test_what_is_no_trace_is_not_unpacked_of_a_zip(tmp_path: Path) -> None:

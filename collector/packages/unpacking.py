@@ -65,6 +65,7 @@ class _Unpacking:
     most_bytes: int
     place: Path | None
     should_cancel: Callable[[], bool]
+    too_much: str = "far more than traces pack to"
     is_checked_at: int = 0
     done: int = 0
     found: int = 0
@@ -79,8 +80,8 @@ class _Unpacking:
         self.done += size
         if self.done > self.most_bytes:
             raise PackageError(
-                f"{self.name}: more than {self.most_bytes:,} bytes come out of this package, far more than traces pack to. "
-                "If it is sound, unpack it and name the .etl file inside."
+                f"{self.name}: more than {self.most_bytes:,} bytes come out of this package, {self.too_much}. "
+                "If it is sound, unpack it where it lies and collect the .etl file inside."
             )
         if self.done >= self.is_checked_at:
             self.is_checked_at = self.done + _CHECK_BYTES
@@ -129,7 +130,7 @@ def traces_in(
         place: a folder in which to unpack; the system's for such files where there is none.
         on_fault: told at the end, in a sentence each, what could not be read beside the traces that were found.
         on_note: told at the end, in a sentence each, what of a package is no trace but might be missed.
-        most_bytes: how much may come out of a package; else 250 times its size, or 1 GB for a small one.
+        most_bytes: how much may come out of a package, where that is less than 250 times its size, or 1 GB for a small one.
 
     Raises: SourceError, EmptyTrace as `Source.open`; PackageError for a package without a trace, or of which too much comes out;
     CollectCancelled.
@@ -140,8 +141,10 @@ def traces_in(
         yield _read(source, place, should_cancel)
         return
     with source:
-        limit = most_bytes if most_bytes is not None else max(_LEAST_LIMIT, _MOST_TIMES * source.size)
+        limit = max(_LEAST_LIMIT, _MOST_TIMES * source.size)
         job = _Unpacking(source.name, limit, place, should_cancel)
+        if most_bytes is not None and most_bytes < limit:
+            job.most_bytes, job.too_much = most_bytes, "more than is taken here"
         yield from _unpacked(source, kind, job, depth=1)
         if not job.found:
             raise job.nothing(kind.words)

@@ -62,6 +62,12 @@ def add(verbs: Verbs) -> None:
         metavar="DIR",
         help="name functions from the symbol files (.pdb) in this folder; may be repeated",
     )
+    parser.add_argument(
+        "--unpack-limit",
+        type=_amount,
+        metavar="SIZE",
+        help="no more than this may come out of a package, such as 20GB; in any case no more than 250 times its size, or 1 GB",
+    )
     parts = parser.add_argument_group("store only a part", "links are those of the whole trace, but for a suffix to its key")
     add_range(parts)
     parts.add_argument("--only", action="append", default=[], choices=KINDS, help="sockets or heap; processes and stacks always")
@@ -109,7 +115,17 @@ def _collect_all(
     results = Results()
     left = list(args.files)
     while left and not results.is_over:
-        collect_file(left.pop(0), folder, should_cancel, results, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
+        collect_file(
+            left.pop(0),
+            folder,
+            should_cancel,
+            results,
+            keep=args.keep,
+            name=args.name,
+            symbols=symbols,
+            limits=limits,
+            most_unpacked=args.unpack_limit,
+        )
     if len(args.files) > 1 or results.count > 1:
         parts = (*results.parts(), ("not tried", left))
         say("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in parts if files), file=sys.stderr)
@@ -131,7 +147,16 @@ def _collect_as_one(
     with contextlib.ExitStack() as stack:
         sources = []
         for file in args.files:
-            with contextlib.closing(traces_in(file, place=place, should_cancel=should_cancel, on_fault=refuse, on_note=tell_note)) as found:
+            with contextlib.closing(
+                traces_in(
+                    file,
+                    place=place,
+                    should_cancel=should_cancel,
+                    on_fault=refuse,
+                    on_note=tell_note,
+                    most_bytes=args.unpack_limit,
+                )
+            ) as found:
                 sources += [stack.enter_context(source) for source in found]
         if len(sources) < 2:
             say("sockscope collect: --as one joins two files or more.", file=sys.stderr)
@@ -140,3 +165,12 @@ def _collect_as_one(
             report = collect_source(source, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
     say(summary(report), flush=True)
     return verdict_of(args, 3 if report.is_limited else 0, [report])
+
+
+def _amount(text: str) -> int:
+    from collector.retention import parse_amount
+
+    try:
+        return parse_amount(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

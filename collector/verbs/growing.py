@@ -130,7 +130,7 @@ def watch_folder(
     files = settled_files(place, should_stop, settle_seconds=settle, on_trouble=lambda sentence: say(sentence, file=sys.stderr))
     say(f"Watching {place} for traces (Ctrl+C stops it)", file=sys.stderr, flush=True)
     for path in files:
-        collect_file(str(path), folder, should_stop, results, symbols=symbols, limits=limits)
+        collect_file(str(path), folder, should_stop, results, symbols=symbols, limits=limits, most_unpacked=args.unpack_limit)
         if results.is_over:
             break
     say("; ".join(f"{len(found):,} {words}" for words, found in results.parts() if found) or "No file was put there.", file=sys.stderr)

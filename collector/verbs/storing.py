@@ -82,10 +82,11 @@ def collect_file(
     name: str | None = None,
     symbols: "Symbols | None" = None,
     limits: "Limits | None" = None,
+    most_unpacked: int | None = None,
 ) -> None:
     """Collect the trace of a file, or each of a package, and say of each on stdout what was stored or on stderr why it was not.
 
-    While watching, a trace that is there is left alone.
+    While watching, a trace that is there is left alone. `most_unpacked` is the most bytes that may come out of a package.
     """
     from collector.packages import traces_in
     from collector.pipeline import trace_key
@@ -98,7 +99,14 @@ def collect_file(
     suffix = limits.suffix if limits else ""
     try:
         with contextlib.closing(
-            traces_in(file, place=unpacking_place(folder), should_cancel=should_cancel, on_fault=tell_fault, on_note=tell_note)
+            traces_in(
+                file,
+                place=unpacking_place(folder),
+                should_cancel=should_cancel,
+                on_fault=tell_fault,
+                on_note=tell_note,
+                most_bytes=most_unpacked,
+            )
         ) as sources:
             for n, source in enumerate(sources):
                 label = file if source.name == source.path.name else f"{file}: {source.name.partition(' (in ')[0]}"
