@@ -24,9 +24,11 @@ from bench.mixes import MIXES
 from bench.pages import page_paths
 from collector.store.engine import TraceFolder
 
-__all__ = ["Held", "Server", "hold", "main", "running_server"]
+__all__ = ["MOST_GROWTH", "SPARE_BYTES", "Held", "Server", "hold", "main", "running_server"]
 
 _ADDRESS = re.compile(r"sockscope is at (http://[^/]+)/")
+MOST_GROWTH, SPARE_BYTES = 1.1, 16 << 20
+"""Memory at the end is level where it is at most so many times that of the middle, and so much more."""
 _STOP_SECONDS = 20
 _BETWEEN_LOOKS = 0.5
 
@@ -49,6 +51,17 @@ class Held:
     collected: int
     memory: tuple[int | None, int | None, int | None]
     complaints: str
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether the server's memory went on growing after half of the time; not known is no."""
+        _, middle, end = self.memory
+        return middle is not None and end is not None and end > middle * MOST_GROWTH + SPARE_BYTES
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        return 1 if self.failed or self.notes_lost or self.complaints or self.has_grown else 0
 
 
 @dataclass
@@ -161,7 +174,7 @@ def _ms(ordered: list[float], share: float) -> float:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit status 1 when a request failed or a note was lost."""
+    """Exit status 1 when a request failed, a note was lost or the server's memory went on growing."""
     parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--clients", type=int, default=200, help="clients that ask at once (%(default)s)")
     parser.add_argument("--seconds", type=float, default=60, help="for how long (%(default)s)")
@@ -174,12 +187,12 @@ def main(argv: list[str] | None = None) -> int:
     print(f"{held.clients} clients, {held.seconds:g} s: {held.requests:,} requests, {held.failed} failed; statuses {held.statuses}")
     print(f"half within {held.p50_ms:,} ms, 95 of 100 within {held.p95_ms:,} ms, the slowest {held.slowest_ms:,} ms")
     print(f"notes: {held.notes_kept} kept, {held.notes_lost} lost; the other trace was collected {held.collected} times meanwhile")
-    print(f"memory of the server at begin, middle and end: {memory}")
+    print(f"memory of the server at begin, middle and end: {memory}{'; it went on growing' if held.has_grown else ''}")
     if held.errors or held.complaints:
         print(f"errors: {held.errors}\nthe server said:\n{held.complaints}")
     if args.json:
         args.json.write_text(json.dumps(asdict(held), indent=1) + "\n")
-    return 1 if held.failed or held.notes_lost or held.complaints else 0
+    return held.status
 
 
 if __name__ == "__main__":

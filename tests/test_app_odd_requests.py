@@ -61,20 +61,32 @@ def _fill(path: str, value: str) -> str:
     return "/".join(parts)
 
 
-@pytest.mark.parametrize(("path", "names"), PAGES, ids=[path for path, _ in PAGES])
-def test_no_value_in_a_query_fails(client: TestClient, path: str, names: tuple[str, ...]) -> None:
+WITH_NAMES = [path for path, _ in PAGES if "{" in path.replace("{trace_key}", "")]
+
+
+def _in_turn(turn: int, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """Each value with a name and a form; another turn begins at others, so that over all pages a value meets every form and place."""
+    for number, value in enumerate(VALUES):
+        yield value, names[(number + turn) % len(names)], FORMS[(number + turn + number // 3) % 3]
+
+
+@pytest.mark.parametrize("turn", range(len(PAGES)), ids=[path for path, _ in PAGES])
+def test_no_value_in_a_query_fails(client: TestClient, turn: int) -> None:
+    path, names = PAGES[turn]
     place = _fill(path, f"{CLIENT:#x}")
-    names = (*(name for name in names if name != "format"), "from", "to", "nonsense")
-    for number, value in enumerate(VALUES):
-        form = FORMS[number % 3]
-        check(client, f"{place}?format={form}&{names[number % len(names)]}={value}", form)
+    for value, name, form in _in_turn(turn, (*(name for name in names if name != "format"), "from", "to", "nonsense")):
+        check(client, f"{place}?format={form}&{name}={value}", form)
 
 
-@pytest.mark.parametrize("path", [path for path, _ in PAGES if "{" in path.replace("{trace_key}", "")])
-def test_no_name_in_a_path_fails(client: TestClient, path: str) -> None:
-    for number, value in enumerate(VALUES):
-        form = FORMS[number % 3]
-        check(client, f"{_fill(path, value)}?format={form}", form)
+@pytest.mark.parametrize("turn", range(len(WITH_NAMES)), ids=WITH_NAMES)
+def test_no_name_in_a_path_fails(client: TestClient, turn: int) -> None:
+    for value, _, form in _in_turn(turn, ("",)):
+        check(client, f"{_fill(WITH_NAMES[turn], value)}?format={form}", form)
+
+
+def test_over_all_pages_every_value_is_asked_for_in_every_form() -> None:
+    asked = {(value, form) for turn, (_, names) in enumerate(PAGES) for value, _, form in _in_turn(turn, names or ("",))}
+    assert asked == set(product(VALUES, FORMS))
 
 
 @pytest.mark.parametrize("value", VALUES)

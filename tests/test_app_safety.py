@@ -1,6 +1,8 @@
 """Who may ask, what a browser may do with the answer, and that reading writes nothing."""
 
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from app.main import create_app
 from app.settings import Settings, SettingsError, is_loopback
 from tests.build.served import served
 from tests.build.small_trace import KEY, small_folder
+from tests.test_app_odd_requests import FORMS, PAGES
 
 TOKEN = "0123456789abcdef0123"
 
@@ -86,14 +89,39 @@ def test_pages_can_only_be_read(client: TestClient, method: str) -> None:
     assert client.request(method, f"/t/{KEY}/sockets").status_code == 405
 
 
-def test_reading_changes_no_file(client: TestClient, root: Path) -> None:
-    def state() -> dict[str, tuple[int, int]]:
-        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
+OF_NOTHING_HERE = {"/uploads/{upload}", "/uploads/files/{digest}", "/live/{trace_key}"}
+"""Pages of what this folder does not have: files that are on their way, a trace that grows."""
 
-    before = state()
-    for path in ("/", f"/t/{KEY}", f"/t/{KEY}/sockets", f"/t/{KEY}/events", "/search?q=443"):
-        client.get(path)
+
+def _linked(client: TestClient) -> dict[str, str]:
+    """A link to each page by its path in the program, as other pages have it."""
+    shapes = {path: re.compile(re.sub(r"\\{\w+\\}", "[^/?#]+", re.escape(path)) + r"(?:\?[^#]*)?") for path, _ in PAGES}
+    found: dict[str, str] = {}
+    open_ = ["/", "/docs", "/search?q=443", "/compare", "/healthz"]
+    while open_:
+        link = open_.pop(0)
+        page = next((page for page, shape in shapes.items() if shape.fullmatch(link)), None)
+        if page is not None and page not in found:
+            found[page] = link
+            open_ += [unescape(href) for href in re.findall(r'(?:href|data-[a-z-]+)="(/[^"#]*)', client.get(link).text)]
+    return found
+
+
+def test_reading_changes_no_file(client: TestClient, root: Path) -> None:
+    def state() -> dict[Path, tuple[int, int, bytes]]:
+        files = [path for path in root.rglob("*") if path.is_file()]
+        return {path: (path.stat().st_size, path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+    before, folders = state(), [path for path in root.rglob("*") if path.is_dir()]
+    linked = _linked(client)
+    for page, _ in PAGES:
+        for form in FORMS:
+            link = linked.get(page, re.sub(r"\{\w+\}", "0123456789abcdef", page))
+            answer = client.get(f"{link}{'&' if '?' in link else '?'}format={form}")
+            assert answer.status_code < 500, link
     assert state() == before
+    assert [path for path in root.rglob("*") if path.is_dir()] == folders
+    assert {page for page, _ in PAGES} - set(linked) == OF_NOTHING_HERE, "a page was not read"
 
 
 def test_static_files_are_kept_by_their_version(client: TestClient) -> None:

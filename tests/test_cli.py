@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx2 as httpx
 import pytest
 
 from app.cli import main
@@ -281,6 +282,32 @@ def test_serve_prints_its_address_and_stops_when_asked(demo: str) -> None:
     finally:
         server.kill()
         server.communicate()
+
+
+def test_where_other_machines_reach_it_a_token_is_made_up_and_printed_once(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SOCKSCOPE_")} | {"PYTHONUNBUFFERED": "1"}
+    words = [sys.executable, "-m", "app.cli", "serve", "--host", "0.0.0.0", "--port", "0", "--log-requests", "--database", str(tmp_path)]
+    tokens = set()
+    for _ in range(2):
+        server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            printed = re.search(r"http://0\.0\.0\.0:(\d+)/\?token=([\w-]{32})\s", line)
+            assert printed, line
+            address, token = f"http://127.0.0.1:{printed[1]}/", printed[2]
+            with httpx.Client(timeout=30, follow_redirects=True) as client:
+                statuses = [client.get(f"{address}{query}").status_code for query in ("", f"?token={'0' * 32}", f"?token={token}", "")]
+            assert statuses == [401, 401, 200, 200]
+            server.send_signal(signal.SIGINT)
+            out, err = server.communicate(timeout=30)
+        finally:
+            server.kill()
+            server.communicate()
+        assert "GET /" in err
+        assert token not in out + err
+        tokens.add(token)
+    assert len(tokens) == 2
 
 
 VERBS_WITH_A_FOLDER = [
