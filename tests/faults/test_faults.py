@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import main
 from collector.errors import SourceError
+from collector.packages import unpacking
 from collector.pipeline import import_trace
 from collector.source import Source
 from collector.store import catalog as catalog_module
-from tests.faults.folder import Folder, made_folder, story
+from tests.faults.folder import FORMS, Folder, collecting, made_folder, story, writers
 
 KILLS = int(os.environ.get("SOCKSCOPE_KILLS", "2"))
 SENDS = 4000
@@ -25,25 +27,60 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the faults are 
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return made_folder(tmp_path, sends=SENDS)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+    return made_folder(tmp_path, sends=SENDS, form=getattr(request, "param", "etl"))
 
 
-@pytest.mark.parametrize("victim", ["collector", "writer", "both"])
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="what a collector does is seen in /proc")
+@pytest.mark.parametrize(
+    ("victim", "folder"),
+    [("collector", "etl"), ("collector", "gz"), ("collector", "xml"), ("reader", "etl"), ("writer", "etl"), ("both", "etl")],
+    indirect=["folder"],
+)
 def test_kills_at_random_moments(folder: Folder, victim: str) -> None:
-    longest = folder.seconds()
-    moments = random.Random(victim)
-    states = []
-    for _ in range(KILLS):
-        process = folder.start(is_beside=victim != "collector")
-        time.sleep(moments.uniform(0.1, 1.1) * longest)
-        if victim == "both":
+    """The reader is the collector while another process inserts its rows, the writer is that process."""
+    is_beside = victim != "collector"
+    longest = folder.seconds(is_beside=is_beside)
+    moments = random.Random(f"{victim} of {folder.file.name}")
+    met = 0
+    for _ in range(5 * KILLS):
+        process = folder.begun(is_beside=is_beside)
+        time.sleep(moments.uniform(0, 0.9) * longest)
+        if victim == "writer":
+            for pid in writers(process):
+                os.kill(pid, signal.SIGKILL)
+        elif victim == "both":
             os.killpg(process.pid, signal.SIGKILL)
         else:
-            folder.kill(process, only_writer=victim == "writer")
-        process.communicate(timeout=300)
-        states.append(folder.check())
-    assert states == ["complete"] * KILLS  # the trace of the first collection is there whatever became of the later ones
+            process.kill()
+        _, error = process.communicate(timeout=300)
+        assert "Traceback" not in error
+        assert folder.check() == "complete"  # the trace of the first collection is there whatever became of the later ones
+        was_met = process.returncode != 0 if victim == "writer" else process.returncode == -signal.SIGKILL
+        met += was_met
+        longest *= 1 if was_met else 0.8  # it was done before: now it takes less time than when it was measured
+        if met == KILLS:
+            break
+    assert met == KILLS, "too few kills met a collector at its work"
+    folder.collect_again()
+
+
+@pytest.mark.parametrize(
+    ("folder", "killed_at"),
+    [
+        ("gz", ("collector.packages.unpacking._write", 1)),
+        ("gz", ("collector.packages.unpacking._write", 4)),
+        ("xml", ("collector.texts.transcript.Transcript.add", SENDS)),
+        ("xml", ("collector.texts.transcript.EtlWriter.add_buffer", 4)),
+    ],
+    indirect=["folder"],
+    ids=lambda value: value if isinstance(value, str) else f"{value[0].rpartition('.')[2]} {value[1]}",
+)
+def test_killed_while_a_trace_is_unpacked_or_made_of_a_text(folder: Folder, killed_at: tuple[str, int]) -> None:
+    process = folder.start(killed_at=killed_at)
+    said = process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL, said
+    assert folder.check() == "absent"
     folder.collect_again()
 
 
@@ -59,21 +96,24 @@ def test_a_trace_killed_in_its_first_collection_is_interrupted(folder: Folder, *
     folder.collect_again()
 
 
-@pytest.mark.parametrize("limit_kb", [64, 200, 400])
-def test_no_space_left(folder: Folder, limit_kb: int) -> None:
+@pytest.mark.parametrize(
+    ("folder", "limit_kb", "words"),
+    [
+        *(("etl", kb, "reading or writing failed (disk I/O error). Check the disk.") for kb in (64, 200, 400)),
+        *(("gz", kb, "tested.etl (in tested.etl.gz): cannot be unpacked: File too large.") for kb in (64, 400)),
+        *(("xml", kb, "tested.etl.xml: its events cannot be written to the disk: File too large.") for kb in (64, 400)),
+    ],
+    indirect=["folder"],
+    ids=lambda value: "" if " " in str(value) else str(value),
+)
+def test_no_space_left(folder: Folder, limit_kb: int, words: str) -> None:
     """A limit on the size of files stands for a full disk: a write fails half-way."""
-    code = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-    code += f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit_kb << 10}, {limit_kb << 10}))\n"
-    code += "from app.cli import main; sys.exit(main(sys.argv[1:]))"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "collect", str(folder.file), "--database", str(folder.traces.root)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    before = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    before += f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit_kb << 10}, {limit_kb << 10}))"
+    done = subprocess.run(collecting(folder.file, folder.traces.root, before=before), capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    (line,) = done.stderr.strip().splitlines()
+    assert words in line
     assert folder.check() in ("absent", "interrupted")
     folder.collect_again()
 
@@ -91,6 +131,28 @@ def test_a_read_error(folder: Folder) -> None:
     with _Failing.open(folder.file) as source, pytest.raises(SourceError, match="Input/output error"):
         import_trace(source, folder.traces)
     assert folder.check() in ("absent", "interrupted")
+    folder.collect_again()
+
+
+@pytest.mark.parametrize("folder", [form for form in FORMS if form != "etl"], indirect=True)
+def test_a_read_error_while_a_trace_is_unpacked_or_made_of_a_text(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = folder.file.stat().st_size
+
+    class Failing(Source):
+        def read_at(self, offset: int, size_bytes: int) -> bytes:
+            if self.name == folder.file.name and offset + size_bytes > size // 2:
+                raise SourceError(f"{self.name}: reading {size_bytes:,} bytes at byte {offset:,} failed: Input/output error.")
+            return super().read_at(offset, size_bytes)
+
+    monkeypatch.setattr(unpacking, "Source", Failing)
+    assert main(["collect", str(folder.file), "--database", str(folder.traces.root)]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith(f"{folder.file.name}: reading ")
+    assert line.endswith("failed: Input/output error.")
+    assert folder.check() == "absent"
+    monkeypatch.undo()
     folder.collect_again()
 
 

@@ -12,11 +12,14 @@ import pytest
 
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
-from tests.faults.folder import ROOT, story
+from tests.faults.folder import ROOT, collecting, in_form, story
 
 SIZES_KB = (160, 400, 700)
 """Of the file system: too small for the catalog beside a trace, for the rows of a trace, for its indexes."""
 SENDS = 4000
+NO_RESERVE = "from collector.packages import unpacking; unpacking._ROOM_BYTES = unpacking._CHECK_BYTES = 0"
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="such a file system is made by means that Windows lacks")
 
 
 @pytest.fixture(params=SIZES_KB)
@@ -36,16 +39,12 @@ def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]
         subprocess.run(["umount", str(path)], check=True)
 
 
-def collect(file: Path, database: Path, *, is_beside: bool) -> "subprocess.CompletedProcess[str]":
-    code = "import sys; from collector import pipeline; from app.cli import main\n"
-    code += "pipeline._is_worth_a_process = lambda source: True\n" if is_beside else ""
-    code += "sys.exit(main(sys.argv[1:]))"
-    words = [sys.executable, "-c", code, "collect", str(file), "--database", str(database)]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+def collect(file: Path, database: Path, *, is_beside: bool = False, before: str = "") -> "subprocess.CompletedProcess[str]":
+    command = collecting(file, database, is_beside=is_beside, before=before)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("is_beside", [False, True], ids=["one process", "two processes"])
-@pytest.mark.skipif(sys.platform == "win32", reason="such a file system is made by means that Windows lacks")
 def test_a_full_disk_is_said_and_leaves_no_half_trace(small_disk: Path, tmp_path: Path, *, is_beside: bool) -> None:
     good, file = story(30, 1).write(tmp_path / "good.etl"), story(SENDS, 2).write(tmp_path / "tested.etl")
     key = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
@@ -73,3 +72,34 @@ def test_a_full_disk_is_said_and_leaves_no_half_trace(small_disk: Path, tmp_path
     for path in (traces.catalog_path, *traces.traces_path.glob("*.db")):
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], path
+
+
+@pytest.mark.parametrize(
+    ("form", "before", "words"),
+    [
+        ("gz", "", "there is no room to unpack it: 335,544,320 bytes must be left on the disk. Free some."),
+        ("gz", NO_RESERVE, "tested.etl (in tested.etl.gz): cannot be unpacked: No space left on device."),
+        ("xml", "", "tested.etl.xml: its events cannot be written to the disk: No space left on device."),
+    ],
+    ids=["kept free", "gz", "xml"],
+)
+@pytest.mark.parametrize("small_disk", [700], indirect=True)
+def test_a_disk_that_fills_while_a_trace_is_unpacked_or_made_of_a_text(
+    small_disk: Path, tmp_path: Path, form: str, before: str, words: str
+) -> None:
+    database = small_disk / "database"
+    assert collect(story(30, 1).write(tmp_path / "good.etl"), database).returncode == 0
+    traces = TraceFolder(database)
+    (good,) = traces.trace_keys()
+    held = {path: path.read_bytes() for path in database.rglob("*") if path.is_file()}
+    file, key = in_form(story(SENDS, 2).write(tmp_path / "tested.etl"), form)
+
+    done = collect(file, database, before=before)
+
+    assert done.returncode == 1
+    (line,) = done.stderr.strip().splitlines()
+    assert line.endswith(words)
+    assert {path: path.read_bytes() for path in database.rglob("*") if path.is_file()} == held
+    subprocess.run(["mount", "-o", "remount,size=512m", str(small_disk)], check=True)  # of memory only what is written
+    assert collect(file, database).returncode == 0
+    assert traces.trace_keys() == sorted([good, key])
