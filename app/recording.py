@@ -42,7 +42,7 @@ class Area:
     command: Command
 
 
-_LEVEL = "they come at level 5 with all keywords; network profiles that keep only some ids leave them out"
+_LEVEL = "they come at level 5 with all keywords, the newer ones with 0x4; network profiles that keep only some ids leave them out"
 _TRANSPORT = "they come with keyword 0x8 (transport); a session with keyword 0x4 alone leaves them out"
 
 AREAS = {
@@ -56,7 +56,7 @@ AREAS = {
             "records of sends and receives (ids 18 to 28, 1003 to 1015)",
             AFD,
             (*range(18, 29), *range(1003, 1016)),
-            "at level 4 the older ones are left out",
+            "at level 4 the older ones are left out, with keyword 0x8 alone the newer ones",
             ALL_SOCKETS,
         ),
         Area(

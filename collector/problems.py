@@ -69,6 +69,13 @@ NO_INDICATIONS = ProblemKind(
     effect="Data that arrived but was not read, the peer's disconnects and arriving connections are unknown; unread bytes cannot be told.",
     advice=f"Record with all keywords: {RECORD_SOCKETS}",
 )
+NO_CALLS = ProblemKind(
+    "no_socket_calls",
+    Severity.LIMIT,
+    "There are indications of the transport (ids 3000 to 3007), but no socket call: keyword 0x4 was probably not enabled.",
+    effect="Which program a socket belongs to, its operations and its end are unknown; only what arrived is shown.",
+    advice=f"Record with all keywords: {RECORD_SOCKETS}",
+)
 NO_CLEANUP = ProblemKind(
     "no_cleanup_events",
     Severity.LIMIT,
@@ -183,6 +190,7 @@ PROBLEM_KINDS = (
     IDS_FILTERED,
     NO_CLEANUP,
     NO_INDICATIONS,
+    NO_CALLS,
     NO_PROCESS_EVENTS,
     NO_IMAGE_EVENTS,
     NO_STACKS,
@@ -257,7 +265,7 @@ def _socket_gaps(ids: set[int]) -> list[Problem]:
     if older and not calls and not older & _OLDER_VERBOSE:
         found.append(Problem(LEVEL_TOO_LOW))
     if not calls:
-        return found
+        return [*found, Problem(NO_CALLS)] if ids & set(_INDICATIONS) and not older else found
     if calls <= _FAILURES:
         return [*found, Problem(FAILURES_ONLY)]
     if 1001 in calls and 1002 not in calls:

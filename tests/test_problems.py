@@ -37,6 +37,8 @@ def test_a_full_trace_lacks_nothing() -> None:
         (afd_ids(1, 4, 6, 18, 24, 13), set()),
         (afd_ids(1032, 1033), {"socket_failures_only"}),
         (afd_ids(1000, 1003, 1004, 1002, 1001), {"no_transport_indications"}),
+        (afd_ids(3001, 3003, 3006), {"no_socket_calls"}),
+        (afd_ids(1, 4, 18, 3003), set()),
         (afd_ids(1000, 1003, 1001, 1005, 3001), {"no_cleanup_events"}),
         (afd_ids(1000, 1001, 1003, 1004, 1021, 1030), {"ids_filtered", "no_transport_indications"}),
         ({key: n for key, n in FULL.items() if key[0] != HEAP}, {"no_heap_events"}),

@@ -37,6 +37,8 @@ TRACES = {
     "only the protocol driver": Trace().cpu(0, foreign(30)),
     "sockets at level 2": Trace().cpu(0, afd.abort(at_us=10), afd.abort(at_us=20, reason=5), afd.drop(at_us=30)),
     "sockets without transfers": Trace().cpu(0, afd.opened(at_us=10), afd.closed(at_us=500)),
+    "sockets without keyword 0x8": Trace().cpu(0, afd.opened(at_us=10), afd.sent(at_us=50, length_bytes=9), afd.closed(at_us=500)),
+    "sockets without keyword 0x4": Trace().cpu(0, afd.data_indication(at_us=10, length_bytes=9), afd.disconnect(at_us=500)),
     "older sockets at level 4": Trace().cpu(0, documented.create(at_us=10), documented.bind(at_us=20), documented.close(at_us=90)),
 }
 
@@ -71,10 +73,14 @@ def test_every_list_that_is_empty_says_what_is_missing_or_that_it_was_looked_for
         ("only the protocol driver", "no_socket_events", "no event of the Winsock provider", "Microsoft-Windows-Winsock-AFD"),
         ("sockets at level 2", "socket_failures_only", "level 2", "level 5"),
         ("sockets without transfers", "absent_socket_events", "1006", "level 5"),
+        ("sockets without keyword 0x8", "no_transport_indications", "keyword 0x8 was probably not enabled", "0xffffffffffffffff 5"),
+        ("sockets without keyword 0x4", "no_socket_calls", "keyword 0x4 was probably not enabled", "0xffffffffffffffff 5"),
         ("older sockets at level 4", "socket_level_too_low", "level 4", "level 5"),
     ],
 )
-def test_the_trust_page_names_the_level_or_the_ids_and_the_command(tmp_path: Path, name: str, kind: str, words: str, advice: str) -> None:
+def test_the_trust_page_names_the_level_the_keyword_or_the_ids_and_the_command(
+    tmp_path: Path, name: str, kind: str, words: str, advice: str
+) -> None:
     with shown(TRACES[name], tmp_path) as (client, base):
         found = problems(client, base)[kind]
         assert words in found["text"]
@@ -99,11 +105,13 @@ def test_a_page_without_its_records_gives_the_command_that_records_them(tmp_path
         ("sockets without transfers", "drops", "1033"),
         ("sockets at level 2", "operations", "1003 to 1015"),
         ("sockets at level 2", "listeners", "1037"),
+        ("sockets without keyword 0x4", "operations", "with keyword 0x8 alone the newer ones"),
+        ("sockets without keyword 0x4", "aborts", "level 5 with all keywords, the newer ones with 0x4"),
         ("older sockets at level 4", "operations", "18 to 28"),
         ("older sockets at level 4", "overlaps", "18 to 28"),
     ],
 )
-def test_a_list_names_the_ids_that_it_would_need(tmp_path: Path, name: str, part: str, ids: str) -> None:
+def test_a_list_names_the_ids_or_the_keyword_that_it_would_need(tmp_path: Path, name: str, part: str, ids: str) -> None:
     with shown(TRACES[name], tmp_path) as (client, base):
         page = client.get(f"{base}/{part}").text
     assert 'class="empty"' in page

@@ -1,13 +1,18 @@
 """A log file header that lies: all that the buffers hold is decoded, and the oddity is on the trust page."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.build.answers import text_of
+from tests.build.imported import collect
+from tests.build.served import served
 from tests.odd.collected import ALL_SENDS, collected, six_sends
 
 Capture = pytest.CaptureFixture[str]
 HUGE = (1 << 63) - 1
+DATE = re.compile(r"\b\d{4,}-\d\d-\d\d\b")
 SOUND_RECORDS = 15
 WRONG = {
     **dict.fromkeys(("start_time", "perf_freq", "cpu_mhz", "timer_resolution", "buffers_written", "processors", "buffer_size"), 0),
@@ -46,6 +51,24 @@ def test_a_field_that_lies_hides_nothing(tmp_path: Path, capsys: Capture, field:
     assert found.kinds == kinds
     is_loss = bool(kinds & {"buffers_missing", "lost_events", "lost_buffers"})
     assert found.status == (3 if is_loss else 0)
+
+
+@pytest.mark.parametrize("time", [0, HUGE, -1])
+def test_without_a_start_the_pages_show_relative_times_and_say_why(tmp_path: Path, time: int) -> None:
+    path = six_sends().with_header(start_time=time).write(tmp_path / "odd.etl")
+    imported = collect(path, tmp_path)
+    key = imported.report.key
+    with served(imported.folder) as client:
+        overview, trust = (client.get(f"/t/{key}{part}") for part in ("", "/trust"))
+        assert "Recorded unknown Length 6.05 ms" in text_of(overview.text)
+        said = f"Times in the file header that cannot be right: 1 (start time {time}). Times count from the first moment of the trace"
+        assert said in text_of(trust.text)
+        for part, first in (("sockets", "+0.000 010 s"), ("operations", "+0.001 000 s"), ("events", "+0.001 000 s"), ("aborts", "")):
+            for clock in ("", "?clock=utc"):  # also where a link asks for dates
+                shown = text_of(client.get(f"/t/{key}/{part}{clock}").text)
+                assert first in shown, part
+                assert not DATE.search(shown), part
+        assert client.get(f"/t/{key}?format=json").json()["trace"]["start_utc"] is None
 
 
 def test_a_session_that_was_never_closed(tmp_path: Path, capsys: Capture) -> None:
