@@ -97,7 +97,8 @@ audit: $(VENV)/supply/.installed ## known vulnerabilities of the pinned versions
 sbom: $(VENV)/.installed $(VENV)/supply/.installed ## dist/sbom.cdx.json: what is installed to run sockscope, as CycloneDX
 	@mkdir -p dist
 	@if [ -e $(VENV)/supply/.installed ]; then $(VENV)/supply/bin/cyclonedx-py environment --pyproject pyproject.toml --output-format JSON \
-	  --output-file dist/sbom.cdx.json $(BIN)/python && echo "wrote dist/sbom.cdx.json"; fi
+	  --output-file dist/sbom.cdx.json $(BIN)/python && echo "wrote dist/sbom.cdx.json" && \
+	  $(BIN)/python .ci/supply.py sbom dist/sbom.cdx.json; fi
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage dist build

@@ -3,8 +3,10 @@
     python .ci/supply.py constraints     writes constraints.txt from the packages of this environment
     python .ci/supply.py licences        writes docs/licences.md from the same
     python .ci/supply.py audit           asks a vulnerability service about constraints.txt (needs pip-audit beside it)
+    python .ci/supply.py sbom FILE       says whether a CycloneDX list of parts has all that sockscope needs to run
 
-Exit status: 0 done, or nothing could be asked (it says so); 1 a vulnerability that nobody has explained; 2 wrong usage.
+Exit status: 0 done, or nothing could be asked (it says so); 1 a vulnerability that nobody has explained, or a part that is not listed;
+2 wrong usage.
 """
 
 import json
@@ -14,6 +16,7 @@ import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -24,7 +27,7 @@ EXPLAINED: dict[str, str] = {}
 
 
 def main(words: list[str]) -> int:
-    """Run one of the three."""
+    """Run one of the four."""
     match words:
         case ["constraints"]:
             head = "# Versions that the tests ran with. Written by `make constraints`; used by make and .ci/run.\n"
@@ -35,18 +38,28 @@ def main(words: list[str]) -> int:
             return 0
         case ["audit"]:
             return audit()
+        case ["sbom", file]:
+            return sbom(json.loads(Path(file).read_text(encoding="utf-8")))
     print(__doc__, file=sys.stderr)
     return 2
 
 
-def closure() -> dict[str, str]:
-    """Names and versions of everything that the project's requirements bring into this environment, all extras and the build included."""
-    from packaging.requirements import Requirement
+def closure(*, is_plain: bool = False) -> dict[str, str]:
+    """Names and versions of everything that the project's requirements bring into this environment, all extras and the build included.
+
+    With `is_plain` only what it needs to run.
+    """
+    try:
+        from packaging.requirements import Requirement
+    except ModuleNotFoundError:  # a plain installation has the copy of pip alone
+        from pip._vendor.packaging.requirements import Requirement
 
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    declared = [*settings["build-system"]["requires"], *settings["project"]["dependencies"]]
-    for more in settings["project"].get("optional-dependencies", {}).values():
-        declared += more
+    declared = [*settings["project"]["dependencies"]]
+    if not is_plain:
+        declared += settings["build-system"]["requires"]
+        for more in settings["project"].get("optional-dependencies", {}).values():
+            declared += more
     found: dict[str, str] = {}
     open_ = [(Requirement(text), "") for text in declared]
     while open_:
@@ -120,6 +133,29 @@ def audit() -> int:
         print(f"not checked: {len(skipped)} of {len(answers)} packages are unknown to the service, or it cannot be reached from here.")
     print(f"{len(checked)} packages checked, {unexplained} vulnerabilities without an explanation.")
     return 1 if unexplained else 0
+
+
+def sbom(document: dict[str, Any]) -> int:  # Any: JSON
+    """Compare a list of parts with what a plain installation has; each difference is a line."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    about = document.get("metadata", {}).get("component", {})
+    wrong = []
+    if (document.get("bomFormat"), about.get("name"), about.get("version")) != ("CycloneDX", project["name"], project["version"]):
+        wrong.append(f"it is no CycloneDX document about {project['name']} {project['version']}")
+    listed = {canonical(part["name"]): part for part in document.get("components", ())}
+    needed = closure(is_plain=True)
+    for name, version in needed.items():
+        part = listed.get(name, {})
+        if (part.get("version"), canonical(part.get("purl", ""))) != (version, canonical(f"pkg:pypi/{name}@{version}")):
+            wrong.append(f"{name} {version} is missing, or listed otherwise: {part.get('purl', 'not at all')}")
+        elif not part.get("licenses"):
+            wrong.append(f"{name} {version} is listed without a licence")
+    for line in wrong:
+        print(f"list of parts: {line}")
+    print(
+        f"{len(needed) - len(wrong)} of {len(needed)} packages that sockscope needs are listed, and {len(listed.keys() - needed)} others."
+    )
+    return 1 if wrong else 0
 
 
 def canonical(name: str) -> str:

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -62,6 +63,51 @@ def test_make_and_the_check_install_what_is_pinned(project_root: Path) -> None:
     for name in ("Makefile", ".ci/run"):
         text = (project_root / name).read_text(encoding="utf-8")
         assert "--constraint constraints.txt" in text
+
+
+@pytest.fixture
+def parts(supply: ModuleType, project_root: Path) -> dict[str, Any]:
+    """A list of parts as CycloneDX has it, of what is installed here."""
+    project = tomllib.loads((project_root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    components = [
+        {"name": name.replace("-", "_"), "version": version, "purl": f"pkg:pypi/{name}@{version}", "licenses": [{"license": {"id": "MIT"}}]}
+        for name, version in supply.closure(is_plain=True).items()
+    ]
+    about = {"name": "sockscope", "version": project["version"]}
+    return {"bomFormat": "CycloneDX", "metadata": {"component": about}, "components": components}
+
+
+def test_a_list_of_parts_has_all_that_is_needed(
+    supply: ModuleType, parts: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sbom.cdx.json"
+    path.write_text(json.dumps(parts))
+    assert supply.main(["sbom", str(path)]) == 0
+    count = len(parts["components"])
+    assert count > 10
+    assert capsys.readouterr().out == f"{count} of {count} packages that sockscope needs are listed, and 0 others.\n"
+    assert {"fastapi", "numpy", "starlette"} <= set(supply.closure(is_plain=True))
+    assert "pytest" not in supply.closure(is_plain=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda parts: parts["components"].pop(), "is missing, or listed otherwise: not at all"),
+        (lambda parts: parts["components"][0].update(version="0"), "is missing, or listed otherwise: pkg:pypi/"),
+        (lambda parts: parts["components"][0].update(purl="pkg:npm/x@1"), "is missing, or listed otherwise: pkg:npm/x@1"),
+        (lambda parts: parts["components"][0].update(licenses=[]), "is listed without a licence"),
+        (lambda parts: parts["metadata"]["component"].update(version="0"), "it is no CycloneDX document about sockscope"),
+    ],
+)
+def test_a_part_that_is_not_listed_as_it_is_fails(
+    supply: ModuleType, parts: dict[str, Any], capsys: pytest.CaptureFixture[str], change: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    change(parts)
+    assert supply.sbom(parts) == 1
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("list of parts: ")
+    assert said in first
 
 
 FOUND = {"id": "PYSEC-1", "aliases": ["CVE-1"], "fix_versions": ["2.0"], "description": ""}
