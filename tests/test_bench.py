@@ -1,9 +1,11 @@
 """The traces that are measured are what they claim to be; how fast anything is, no test asks."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from bench import lists
 from bench.generate import write_trace
 from bench.mixes import MIXES, PIDS, STACK_KEYS
 from bench.pages import page_paths
@@ -76,3 +78,16 @@ def test_every_page_that_is_measured_answers(tmp_path: Path) -> None:
 
     with served(trace.folder) as client:
         assert {name: client.get(path).status_code for name, path in paths.items()} == dict.fromkeys(paths, 200)
+
+
+def test_every_list_is_asked_for_in_every_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_trace(tmp_path / "big.etl", MIXES["winsock"], 4_000)
+    imported = collect(tmp_path / "big.etl", tmp_path)
+
+    assert lists.main([str(imported.folder.root), imported.report.key]) == 0
+
+    said = capsys.readouterr().out
+    assert re.search(r"^\| operations \| [\d,]+ \| [\d,]+ \| (\d+) \| [\d,]+ \(.*\) \|  \|$", said, re.MULTILINE)
+    counts = [int(words) for words in re.findall(r"^\| [a-z-]+ \| [\d,]+ \| [\d,]+ \| (\d+) \|", said, re.MULTILINE)]
+    assert sum(counts) > 80
+    assert re.search(r"^\d+ pages, 0 of them 503 .* 0 failed$", said, re.MULTILINE)
