@@ -1,4 +1,4 @@
-"""How many requests a server works on at once: beyond that it says so at once, instead of letting everybody wait without end."""
+"""How many requests a server takes at once: beyond that it says so at once, instead of letting everybody wait without end."""
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 __all__ = ["MOST_REQUESTS", "RequestLimit"]
 
 MOST_REQUESTS = 300
-"""Requests that wait or are worked on; some 40 threads work on them, so the last of these waits for about eight others."""
+"""Requests that wait or are worked on; at some 60 pages a second the last of these waits for five seconds."""
 
 
 class RequestLimit:

@@ -26,6 +26,7 @@ from app.proxy import BasePath, Forwarded, networks_of
 from app.safety import HostCheck, SafeHeaders
 from app.settings import Settings, SettingsError
 from app.transfer import Compressed, HeadRequests
+from app.turns import Turns
 from app.uploads import Uploads
 from app.urls import Urls
 from app.views import (
@@ -198,6 +199,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/static", KeptFiles(directory=static_folder()), name="static")
     errors.install(app, render.render)
     collecting.install(app)
+    app.add_middleware(Turns)
     app.add_middleware(KeptAnswers, folder=app.state.folder, secret=settings.secret)
     app.add_middleware(Compressed)
     if settings.token is not None:
