@@ -100,12 +100,12 @@ def _used_by_ended() -> float:
 
 
 def _used_by(pid: int) -> float:
-    """Seconds of the processors that a process has used; 0 where that is unknown."""
+    """Seconds of the processors that a process has used, with its children that have ended; 0 where that is unknown."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _collect(file: Path, folder: TraceFolder, asked: _Asked | None = None) -> tuple[float, int, int]:
