@@ -13,6 +13,7 @@ from uuid import UUID
 
 __all__ = [
     "BUFFER_CALLBACK",
+    "CALLBACKS",
     "CONSOLE_HANDLER",
     "ENABLE_TRACE_PARAMETERS",
     "EVENT_DESCRIPTOR",
@@ -355,6 +356,13 @@ EVENT_RECORD_CALLBACK = callback_type(None, POINTER(EVENT_RECORD))
 CONSOLE_HANDLER = callback_type(c_int32, c_uint32)
 BUFFER_CALLBACK = callback_type(c_uint32, POINTER(EVENT_TRACE_LOGFILEW))
 """Returns 0 to end ProcessTrace."""
+
+CALLBACKS: dict[str, Any] = {  # Any: as callback_type gives them
+    "PEVENT_RECORD_CALLBACK": EVENT_RECORD_CALLBACK,
+    "PHANDLER_ROUTINE": CONSOLE_HANDLER,
+    "PEVENT_TRACE_BUFFER_CALLBACKW": BUFFER_CALLBACK,
+}
+"""What Windows calls, by the names of the headers, for the check against them."""
 
 STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     GUID,

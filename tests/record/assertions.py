@@ -6,7 +6,7 @@ from typing import Any
 
 from collector.record.calls import FUNCTIONS, Function
 from collector.record.constants import CONSTANTS, NOT_IN_HEADERS
-from collector.record.structures import STRUCTURES, header_name
+from collector.record.structures import CALLBACKS, STRUCTURES, header_name
 
 __all__ = ["NOT_DECLARED", "layout", "source"]
 
@@ -51,7 +51,7 @@ def _measure(kind: Any, pointer_size: int) -> tuple[int, int]:  # Any: the class
 
 def source(pointer_size: int) -> str:
     """One file of assertions for a processor of that pointer size."""
-    return HEAD + "\n".join((*_structures(pointer_size), *_constants(), *_prototypes())) + "\n"
+    return HEAD + "\n".join((*_structures(pointer_size), *_constants(), *_prototypes(), *_callbacks())) + "\n"
 
 
 def _assert(condition: str, words: str) -> str:
@@ -83,6 +83,19 @@ def _prototypes() -> Iterator[str]:
         if function.library == "KernelTraceControl":
             continue  # no header declares it
         yield _assert(f"__builtin_types_compatible_p(__typeof__(&{function.name}), {_pointer_type(function)})", function.name)
+
+
+def _callbacks() -> Iterator[str]:
+    """What Windows calls: result, arguments, and that the callee clears the stack, which matters for x86."""
+    for name, kind in CALLBACKS.items():
+        arguments = ", ".join(_c_type(argument) for argument in kind._argtypes_)
+        yield _assert(f"__builtin_types_compatible_p({name}, {_c_type(kind._restype_)} (WINAPI *)({arguments}))", name)
+
+
+def _c_type(kind: Any) -> str:  # Any: the classes of ctypes types are private
+    """A type of ctypes in the words of the headers; a pointer leads to a structure."""
+    plain = {None: "void", ctypes.c_int32: "BOOL", ctypes.c_uint32: "ULONG"}
+    return plain[kind] if kind in plain else f"{header_name(kind._type_)} *"
 
 
 def _pointer_type(function: Function) -> str:

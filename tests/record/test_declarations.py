@@ -38,12 +38,33 @@ def test_the_windows_headers_say_the_same(compiler: tuple[str, int], tmp_path: P
     assert compile_c(compiler[0], text, tmp_path).stderr == ""
 
 
-@pytest.mark.parametrize("name", ["offsetof(EVENT_TRACE_PROPERTIES, LogFileNameOffset)", "ERROR_INVALID_FLAGS", "EnableTraceEx2"])
-def test_a_wrong_declaration_does_not_compile(compiler: tuple[str, int], tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("offsetof(EVENT_TRACE_PROPERTIES, LogFileNameOffset)", " == ", " != "),
+        ("ERROR_INVALID_FLAGS", " == ", " != "),
+        ("EnableTraceEx2", "ULONGLONG", "ULONG"),
+        ("PEVENT_RECORD_CALLBACK", "EVENT_RECORD *", "EVENT_TRACE *"),
+        ("compatible_p(PHANDLER_ROUTINE", "BOOL", "void"),
+        ("PEVENT_TRACE_BUFFER_CALLBACKW", "ULONG", "BOOL"),
+    ],
+)
+def test_a_wrong_declaration_does_not_compile(compiler: tuple[str, int], tmp_path: Path, name: str, right: str, wrong: str) -> None:
     lines = source(compiler[1]).splitlines()
     (at,) = [n for n, line in enumerate(lines) if name in line]
-    lines[at] = lines[at].replace(" == ", " != ") if " == " in lines[at] else lines[at].replace("ULONGLONG", "ULONG", 1)
+    assert right in lines[at]
+    lines[at] = lines[at].replace(right, wrong, 1)
     assert "static assertion failed" in compile_c(compiler[0], "\n".join(lines), tmp_path).stderr
+
+
+@pytest.mark.parametrize("name", sorted(s.CALLBACKS))
+def test_another_way_of_calling_does_not_compile_where_it_matters(compiler: tuple[str, int], tmp_path: Path, name: str) -> None:
+    """32-bit programs have more than one; 64-bit ones have one alone."""
+    lines = source(compiler[1]).splitlines()
+    (at,) = [n for n, line in enumerate(lines) if f"compatible_p({name}," in line]
+    lines[at] = lines[at].replace("WINAPI *", "__cdecl *", 1)
+    said = compile_c(compiler[0], "\n".join(lines), tmp_path).stderr
+    assert ("static assertion failed" in said) == (compiler[1] == 4), said
 
 
 def test_what_the_headers_lack_is_named(compiler: tuple[str, int], tmp_path: Path) -> None:
