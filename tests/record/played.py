@@ -83,7 +83,7 @@ class Played:
     def __init__(self, library: Path, folder: Path, *, has_toolkit: bool = True) -> None:
         self._library = ctypes.CDLL(str(library))
         self._library.play_answer.argtypes = [ctypes.c_char_p, ctypes.c_uint32]
-        self._library.play_handle.argtypes = [ctypes.c_uint64]
+        self._library.play_handle.argtypes = self._library.play_open_handle.argtypes = [ctypes.c_uint64]
         self._log = folder / "calls.jsonl"
         self._library.play_reset(str(folder / "sessions").encode(), str(self._log).encode())
         paths = {"advapi32": str(library), "kernel32": str(library)}
@@ -103,6 +103,10 @@ class Played:
     def give_handle(self, handle: int) -> None:
         """The handle of every session to come."""
         self._library.play_handle(handle)
+
+    def give_reading_handle(self, handle: int) -> None:
+        """What OpenTraceW returns from now on, also where it fails."""
+        self._library.play_open_handle(handle)
 
     def process(self, *, pid: int = 4242, waits: int = 3, exit_code: int = 0) -> None:
         """The process that is begun next: it ends after so many questions whether it has."""

@@ -10,9 +10,12 @@ import pytest
 from collector.errors import RecordError
 from collector.readers.etl import EtlReader
 from collector.record.backlog import Backlog, Copied
+from collector.record.buffers import WINSOCK_BUFFERS
 from collector.record.constants import Code
 from collector.record.consumer import Consumer
 from collector.record.live_file import FLUSH_SECONDS, HELD_SECONDS, LiveFile, disk_form
+from collector.record.plan import SessionPlan
+from collector.record.sessions import start_winsock
 from collector.record.structures import TRACE_LOGFILE_HEADER
 from collector.source import Source
 from tests.build import Trace, afd, system
@@ -21,6 +24,7 @@ from tests.record.delivered import delivered, header_of, played_form
 from tests.record.played import Played
 from tests.test_invariance import contents
 
+SESSION = SessionPlan("sockscope-x-winsock", None, WINSOCK_BUFFERS, is_real_time=True)
 COUNTS = "SELECT provider, event_id, opcode, version, sum(count), min(first_ns), max(last_ns) FROM v_event_counts GROUP BY 1, 2, 3, 4"
 
 
@@ -106,6 +110,32 @@ def test_a_session_that_does_not_run(played: Played) -> None:
     assert played.named("CloseTrace") == []
 
 
+@pytest.mark.parametrize("handle", [0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF], ids=["64 bits", "32 bits"])
+def test_a_handle_of_all_ones_says_that_it_cannot_be_read(played: Played, handle: int) -> None:
+    """Of the width that a handle had before: 32-bit programs get the second."""
+    start_winsock(played.windows, SESSION, level=5, keywords=0)
+    played.answer("OpenTraceW", Code.ERROR_ACCESS_DENIED)
+    played.give_reading_handle(handle)
+    consumer = Consumer(played.windows, SESSION.name, Backlog().lane())
+    with pytest.raises(RecordError, match=r"cannot be read.*ERROR_ACCESS_DENIED \(5\)"):
+        consumer.open()
+    consumer.close()
+    assert played.named("CloseTrace") == []
+
+
+@pytest.mark.parametrize("handle", [0, 0x7FFF_FFFF, 0xFFFF_FFFE])
+def test_every_other_handle_is_one(played: Played, tmp_path: Path, handle: int) -> None:
+    """Also 0, which for a session is none."""
+    file = a_file(tmp_path)
+    (tmp_path / "records").write_bytes(played_form(delivered(file)))
+    played.give_reading_handle(handle)
+    backlog, consumer = opened(played, tmp_path, file)
+    consumer.run()
+    consumer.close()
+    assert len(backlog.take()) == sum(1 for _ in delivered(file))
+    assert [call.arguments["handle"] for call in played.calls if call.name in ("ProcessTrace", "CloseTrace")] == [handle, handle]
+
+
 def test_a_record_survives_the_memory_that_it_was_in(played: Played, tmp_path: Path) -> None:
     file = a_file(tmp_path)
     (tmp_path / "records").write_bytes(played_form(delivered(file)))
@@ -122,12 +152,8 @@ def test_a_record_survives_the_memory_that_it_was_in(played: Played, tmp_path: P
 
 def opened(played: Played, tmp_path: Path, file: Path, most_bytes: int = 1 << 30) -> tuple[Backlog, Consumer]:
     """A session that is being read, with the records that the test has written."""
-    from collector.record.buffers import WINSOCK_BUFFERS
-    from collector.record.plan import SessionPlan
-    from collector.record.sessions import start_winsock
-
     played.records(tmp_path / "records", bytes(header_of(file)))
-    start_winsock(played.windows, SessionPlan("sockscope-x-winsock", None, WINSOCK_BUFFERS, is_real_time=True), level=5, keywords=0)
+    start_winsock(played.windows, SESSION, level=5, keywords=0)
     backlog = Backlog(most_bytes)
     consumer = Consumer(played.windows, "sockscope-x-winsock", backlog.lane())
     assert bytes(consumer.open()) == bytes(header_of(file))

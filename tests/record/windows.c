@@ -50,8 +50,9 @@ static int (*console_handler)(u32);
 /* What sessions deliver whose names end so, and who reads them. */
 static struct { char suffix[32], path[1024]; u8 header[280]; } streams[8];
 static u32 stream_count, waits_for_the_end;
-static struct reader { u8 logfile[448]; u64 session; char path[1024]; volatile u32 is_closed; } readers[8];
+static struct reader { u64 handle; u8 logfile[448]; u64 session; char path[1024]; volatile u32 is_closed; } readers[8];
 static u32 reader_count;
+static u64 next_open_handle = ~(u64)1; /* unless set: they are counted */
 static struct { char suffix[32], path[1024]; } files[8];
 static u32 file_count;
 
@@ -113,6 +114,7 @@ void play_reset(const char *world_path, const char *log_path) {
   living_count = 0;
   file_count = 0;
   stream_count = reader_count = waits_for_the_end = 0;
+  next_open_handle = ~(u64)1;
   console_handler = NULL;
   last_error = 0;
 }
@@ -143,6 +145,7 @@ void play_loss(u32 events, u32 buffers, u32 real_time) {
 }
 
 void play_handle(u64 handle) { next_start_handle = handle; }
+void play_open_handle(u64 handle) { next_open_handle = handle; }
 void play_process(u32 pid, u32 waits, u32 code) { new_pid = pid, runs_for = waits, exit_code = code; }
 void play_living(u32 pid) { living[living_count++] = pid; }
 void play_elevated(u32 value) { is_elevated = value; }
@@ -342,7 +345,7 @@ u64 OpenTraceW(u8 *logfile) {
   memcpy(&file, logfile, 8), memcpy(&logger, logfile + 8, 8);
   text("file", file), text("logger", logger), number("mode", get32(logfile + 28));
   last_error = scripted("OpenTraceW", logger && !find(0, logger) ? NO_SUCH_SESSION : SUCCESS);
-  u64 handle = ~(u64)0;
+  u64 handle = last_error && next_open_handle != ~(u64)1 ? next_open_handle : ~(u64)0;
   if (!last_error) {
     struct reader *r = &readers[reader_count % 8];
     struct session *s = find(0, logger);
@@ -351,10 +354,17 @@ u64 OpenTraceW(u8 *logfile) {
     r->session = s ? s->handle : 0;
     for (u32 i = 0; i < stream_count; i++)
       if (ends_so(logger, streams[i].suffix)) strcpy(r->path, streams[i].path), memcpy(logfile + 120, streams[i].header, 280);
-    handle = 0x9000 + reader_count++ % 8;
+    handle = r->handle = next_open_handle == ~(u64)1 ? 0x9000 + reader_count % 8 : next_open_handle;
+    reader_count++;
   }
   end(last_error);
   return handle;
+}
+
+static struct reader *reader_of(u64 handle) {
+  for (u32 i = 0; i < reader_count && i < 8; i++)
+    if (readers[i].handle == handle) return &readers[i];
+  abort(); /* the caller made a handle up */
 }
 
 /* Delivers the records of a file, from memory that is overwritten after each. */
@@ -389,7 +399,7 @@ u32 ProcessTrace(const u64 *handles, u32 count, const u64 *from, const u64 *to) 
   begin("ProcessTrace");
   number("handle", handles[0]), number("count", count), number("from", from ? *from : 0), number("to", to ? *to : 0);
   u32 code = end(scripted("ProcessTrace", SUCCESS));
-  const struct reader *r = &readers[handles[0] - 0x9000];
+  const struct reader *r = reader_of(handles[0]);
   u32 (*on_buffer)(u8 *);
   memcpy(&on_buffer, r->logfile + 400, 8);
   if (!code) deliver(r);
@@ -401,7 +411,7 @@ u32 ProcessTrace(const u64 *handles, u32 count, const u64 *from, const u64 *to) 
 u32 CloseTrace(u64 handle) {
   begin("CloseTrace");
   number("handle", handle);
-  readers[handle - 0x9000].is_closed = 1;
+  reader_of(handle)->is_closed = 1;
   return end(scripted("CloseTrace", SUCCESS));
 }
 
