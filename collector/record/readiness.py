@@ -13,7 +13,7 @@ from collector.record.rights import is_elevated
 from collector.record.sessions import Counters, running
 from collector.record.toolkit import find_toolkit
 
-__all__ = ["Machine", "check_plan", "check_rights", "leftovers", "open_windows", "this_machine"]
+__all__ = ["Machine", "check_heaps", "check_plan", "check_rights", "leftovers", "open_windows", "this_machine"]
 
 _OLDEST = (6, 2)
 _LOADING = {
@@ -89,14 +89,19 @@ def check_plan(plan: Plan, *, is_forced: bool) -> None:
         raise ValueError(f"{plan.folder} is no folder. Windows makes none for a session: make it first, or name another --output.")
     if plan.is_circular and not plan.size_limit_mb:
         raise ValueError("--circular needs a --size-limit: the file that is written round and round.")
+    check_heaps(plan, is_forced=is_forced)
+    there = [path for path in (plan.joined, plan.shown, *map(plan.file, plan.kinds)) if path.exists()]
+    if there:
+        raise ValueError(f"{there[0]} is there already: choose another --name or --output, or move it away.")
+
+
+def check_heaps(plan: Plan, *, is_forced: bool) -> None:
+    """Raises ValueError for the heaps of more processes than a machine bears."""
     if len(plan.pids) > MOST_PIDS and not is_forced:
         raise ValueError(
             f"{len(plan.pids)} processes are too many: heap tracing slows each of them and writes very many events. "
             f"Name one or two, at most {MOST_PIDS}, or add --force."
         )
-    there = [path for path in (plan.joined, plan.shown, *map(plan.file, plan.kinds)) if path.exists()]
-    if there:
-        raise ValueError(f"{there[0]} is there already: choose another --name or --output, or move it away.")
 
 
 def check_rights(windows: Windows, plan: Plan) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _MOST_PID = 0xFFFF_FFFF
+_SLOWS = "Heap tracing slows the traced process and writes much. Blocks that were allocated before are unknown."
 
 EXAMPLE = r"""example:
   sockscope record --name hang --duration 60s --collect
@@ -124,7 +125,7 @@ def _prepare(plan: "Plan", windows: "Windows") -> None:
     for pid in plan.pids:  # they are looked for again when their session is started
         check_exists(windows, pid)
     if plan.heap:
-        tell("Heap tracing slows the traced process and writes much. Blocks that were allocated before are unknown.")
+        tell(_SLOWS)
 
 
 def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool], target: "Target | None") -> int:
@@ -150,17 +151,23 @@ def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_c
 def _control(args: argparse.Namespace, plan: "Plan") -> int:
     """List, stop or change what runs. Raises RecordError."""
     from collector.record.plan import PREFIX, Kind
-    from collector.record.readiness import leftovers, open_windows, this_machine
+    from collector.record.readiness import check_heaps, leftovers, open_windows, this_machine
     from collector.record.recorder import prepare_heap
     from collector.record.sessions import change_heap, stop_named
 
     if args.change and not args.pid:
         say("sockscope record: --change needs --pid, once for each process that is to be traced from now on.", file=sys.stderr)
         return 2
+    try:
+        check_heaps(plan, is_forced=args.force)
+    except ValueError as error:
+        say(f"sockscope record: {error}", file=sys.stderr)
+        return 2
     needed = plan if args.change else replace(plan, heap=False)
     windows = open_windows(this_machine(), needed, args.kernel_trace_control, os.environ)
     if args.change:
         prepare_heap(windows, plan.pids, plan.stacks, tell)
+        tell(_SLOWS)
         change_heap(windows, f"{PREFIX}{args.change}-{Kind.HEAP}", plan.pids, plan.stacks)
         say(f"{args.change} now records the heap of {', '.join(map(str, plan.pids))}.")
         return 0

@@ -112,6 +112,19 @@ def test_options_reach_windows(recorded: Played, tmp_path: Path) -> None:
     assert (enable.arguments["level"], enable.arguments["any"]) == (4, 12)
 
 
+def test_options_of_a_heap_reach_windows(recorded: Played, tmp_path: Path) -> None:
+    recorded.living(7)
+    words = ["--pid", "7", "--stacks", "alloc,free", "--heap-buffers", "100-200x512", "--size-limit", "100", "--circular", "--flush", "2"]
+    assert record(tmp_path, "--no-kernel", "--no-winsock", *words) == 0
+    (start,) = recorded.named("StartHeapTrace")
+    assert start.numbers("pids") == [7]
+    assert [start.data("stack_ids")[at] for at in range(16, 48, 24)] == [0x21, 0x24]
+    assert start.arguments["stack_id_count"] == 2
+    sizes = start.properties
+    assert (sizes.BufferSize, sizes.MinimumBuffers, sizes.MaximumBuffers, sizes.FlushTimer) == (512, 100, 200, 2)
+    assert (sizes.MaximumFileSize, sizes.LogFileMode) == (100, 2)
+
+
 def test_a_process_that_is_not_there_is_told_before_anything_starts(
     machine: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -352,11 +365,25 @@ def test_a_change_takes_the_place_of_what_was(left_over: Played, capsys: pytest.
     assert main(["record", "--change", "older", "--pid", "5", "--pid", "6", "--stacks", "free"]) == 0
     (update,) = left_over.named("UpdateHeapTrace")
     assert (update.numbers("pids"), update.data("stack_ids")[16]) == ([5, 6], 0x24)
-    assert "older now records the heap of 5, 6." in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "older now records the heap of 5, 6." in said.out
+    assert "Heap tracing slows the traced process" in said.err
     assert main(["record", "--change", "old", "--pid", "5"]) == 1
     assert "No session sockscope-old-heap runs" in capsys.readouterr().err
     assert main(["record", "--change", "older", "--pid", "7"]) == 1
     assert "There is no process 7" in capsys.readouterr().err
+
+
+def test_a_change_to_many_processes_has_to_be_forced(left_over: Played, capsys: pytest.CaptureFixture[str]) -> None:
+    pids = [5, 6, 7, 8, 9]
+    left_over.living(*pids)
+    words = ["record", "--change", "older", *(f"--pid={pid}" for pid in pids)]
+    assert main(words) == 2
+    assert "5 processes are too many" in capsys.readouterr().err
+    assert left_over.named("UpdateHeapTrace") == []
+    assert main([*words, "--force"]) == 0
+    assert main(words[:-1]) == 0
+    assert [update.numbers("pids") for update in left_over.named("UpdateHeapTrace")] == [pids, pids[:-1]]
 
 
 def test_leftovers_are_told_and_go_on(left_over: Played, tmp_path: Path, parts: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -427,6 +454,7 @@ def test_a_program_is_launched_recorded_and_collected(recorded: Played, tmp_path
     out, err = capsys.readouterr()
     assert "app.exe runs as process 4711, with the rights of this prompt" in err
     assert "app.exe ended with exit code 5." in err
+    assert "Heap tracing slows the program and writes much." in err
     assert "http://127.0.0.1:8350/t/" in out
     assert (recorded.running, recorded.open_handles, recorded.suspended) == (0, 0, 0)
 

@@ -23,6 +23,7 @@ from tests.record.delivered import delivered, header_of, played_form
 from tests.record.played import Played
 from tests.record.test_real_time import a_file, assert_same
 from tests.record.test_record_cli import WINDOWS_11
+from tests.test_sending import TOKEN, dashboard
 
 
 @pytest.fixture
@@ -56,6 +57,21 @@ def test_what_is_delivered_becomes_the_trace_of_a_file(
     (started,) = played.named("StartTraceW")
     assert (started.properties.LogFileMode, started.properties.LogFileNameOffset) == (0x100, 0)
     assert_same(tmp_path / "x.etl", session, tmp_path)
+
+
+def test_what_was_shown_is_sent_to_a_dashboard_elsewhere(session: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with dashboard(tmp_path / "elsewhere") as base:
+        assert record(tmp_path, "--to", base, "--token", TOKEN) == 0
+    (sent,) = Catalog(TraceFolder(tmp_path / "elsewhere")).entries()
+    assert (sent.name, sent.state) == ("x.etl", "complete")
+    (shown,) = Catalog(TraceFolder(tmp_path / "db")).entries()
+    assert shown.key == sent.key, "the link is the same on both machines"
+    assert f"{base}/t/{sent.key}" in capfd.readouterr().out
+
+    with dashboard(tmp_path / "elsewhere") as base:
+        assert record(tmp_path, "--to", base, "--token", "w" * 20, "--name", "y") == 1
+    assert "It stays here. To send it later: sockscope send" in capfd.readouterr().err
+    assert (tmp_path / "y.etl").exists()
 
 
 def test_events_that_had_no_room_are_told(
