@@ -1,7 +1,9 @@
 """A second process that stops the sessions of a recording when the first is killed: Windows itself keeps them running.
 
 It waits for its standard input, which the recorder holds open. When the recorder says that all is over, or when it never began, nothing is
-done; when the pipe ends without a word, the recorder is gone and its sessions are stopped. Only who kills both leaves sessions behind.
+done; when the pipe ends without a word, the recorder is gone and its sessions are stopped. A program that the recorder had begun and not
+yet resumed is ended then: suspended it would stay for ever, and what it would do without being recorded nobody has asked for.
+Only who kills both leaves something behind.
 """
 
 import contextlib
@@ -16,11 +18,14 @@ from typing import BinaryIO
 
 from collector.errors import RecordError
 from collector.record.calls import Windows
+from collector.record.programs import end_process
 from collector.record.sessions import stop_named
 
 __all__ = ["Guardian", "main"]
 
 _OVER = b"over\n"
+_SUSPENDED = b"suspended "
+_RESUMED = b"resumed\n"
 _END_SECONDS = 10
 
 
@@ -50,6 +55,21 @@ class Guardian:
             )
         return self
 
+    def hold(self, pid: int) -> None:
+        """A process has been begun suspended: it must not stay so without us."""
+        self._say(b"%s%d\n" % (_SUSPENDED, pid))
+
+    def release(self) -> None:
+        """The process runs, or is gone."""
+        self._say(_RESUMED)
+
+    def _say(self, word: bytes) -> None:
+        if self._process is None or self._process.stdin is None:
+            return
+        with contextlib.suppress(OSError):  # it is gone: the recorder can do without
+            self._process.stdin.write(word)
+            self._process.stdin.flush()
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """All sessions are stopped, or the user was told which are not."""
         process, self._process = self._process, None
@@ -64,8 +84,13 @@ class Guardian:
 
 def guard(stream: BinaryIO, windows: Windows, names: Sequence[str]) -> list[str]:
     """Wait for the end of the recorder; returns the sessions that were stopped in its place."""
-    if stream.readline() == _OVER:
-        return []
+    suspended = 0
+    while (line := stream.readline()).endswith(b"\n"):
+        if line == _OVER:
+            return []
+        suspended = int(line.removeprefix(_SUSPENDED)) if line.startswith(_SUSPENDED) else 0
+    if suspended:
+        end_process(windows, suspended)
     stopped = []
     for name in names:
         try:

@@ -70,11 +70,11 @@ def _launch(args: argparse.Namespace, plan: "Plan", words: Sequence[str], window
     from collector.record.programs import Program
     from collector.record.results import put_together
 
-    with guarded(windows, plan) as recorder:
+    with guarded(windows, plan) as (recorder, guardian):
         for kind in plan.kinds:
             if kind is not Kind.HEAP:
                 recorder.start(kind)
-        with Program(windows, words) as program:
+        with Program(windows, words, guardian) as program:
             if plan.heap:
                 tell("Heap tracing slows the program and writes much.")
                 recorder.start(Kind.HEAP, [program.pid])

@@ -133,7 +133,7 @@ def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_c
     from collector.record.results import put_together
 
     _prepare(plan, windows)
-    with guarded(windows, plan) as recorder:
+    with guarded(windows, plan) as (recorder, _):
         for kind in plan.kinds:
             recorder.start(kind, plan.pids if kind is Kind.HEAP else ())
         tell(f"Recording. Ctrl+C ends it, or from another prompt: sockscope record --stop {plan.name}")

@@ -16,6 +16,7 @@ from collector.verbs.arguments import add_database
 
 if TYPE_CHECKING:
     from collector.record.calls import Windows
+    from collector.record.guardian import Guardian
     from collector.record.losses import LossWatch
     from collector.record.recorder import Recorder
 
@@ -168,14 +169,14 @@ def _is_yes(question: str) -> bool:
 
 
 @contextmanager
-def guarded(windows: "Windows", plan: Plan, losses: "LossWatch | None" = None) -> Iterator["Recorder"]:
+def guarded(windows: "Windows", plan: Plan, losses: "LossWatch | None" = None) -> Iterator[tuple["Recorder", "Guardian"]]:
     """A recorder, and a second process that stops its sessions should this one be killed."""
     from collector.record.guardian import Guardian
     from collector.record.recorder import Recorder
 
     names = [plan.session_name(kind) for kind in reversed(plan.kinds)]
-    with Guardian(names, windows.paths), Recorder(windows, plan, tell, losses) as recorder:
-        yield recorder
+    with Guardian(names, windows.paths) as guardian, Recorder(windows, plan, tell, losses) as recorder:
+        yield recorder, guardian
 
 
 def collect_and_link(args: argparse.Namespace, file: Path, should_cancel: Callable[[], bool]) -> bool:

@@ -48,7 +48,7 @@ def record_live(args: argparse.Namespace, plan: "Plan", windows: "Windows", shou
     folder.make()
     losses = LossWatch(plan)
     with LiveReading(windows, plan, losses) as reading, ExitStack() as stack:
-        with guarded(windows, plan, losses) as recorder:
+        with guarded(windows, plan, losses) as (recorder, _):
             for kind in plan.kinds:
                 recorder.start(kind, plan.pids if kind is Kind.HEAP else ())
                 reading.read(kind)

@@ -112,6 +112,10 @@ class Played:
         """The process that is begun next: it ends after so many questions whether it has."""
         self._library.play_process(pid, waits, exit_code)
 
+    def endless(self) -> None:
+        """The process that is begun next does not end by itself."""
+        self.process(waits=1 << 30)
+
     def living(self, *pids: int) -> None:
         """Processes that exist."""
         for pid in pids:

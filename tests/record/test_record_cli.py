@@ -452,9 +452,10 @@ def test_a_program_is_launched_recorded_and_collected(recorded: Played, tmp_path
         "ControlTraceW stop sockscope-x-kernel",
     ]
     out, err = capsys.readouterr()
+    assert recorded.named("StartHeapTrace")[0].numbers("pids") == [4711]
     assert "app.exe runs as process 4711, with the rights of this prompt" in err
-    assert "app.exe ended with exit code 5." in err
     assert "Heap tracing slows the program and writes much." in err
+    assert "app.exe ended with exit code 5." in err
     assert "http://127.0.0.1:8350/t/" in out
     assert (recorded.running, recorded.open_handles, recorded.suspended) == (0, 0, 0)
 
@@ -552,6 +553,42 @@ def test_the_sessions_of_a_recording_that_is_killed_are_stopped(library: Path, t
     after = Played(library, folder)
     assert after.running == 0
     assert [call for call in after.order if "stop" in call] == STOPS
+
+
+LAUNCH = ("launch", "--name", "x", "--heap", "--winsock")
+
+
+@pytest.mark.parametrize("call", ["StartHeapTrace", "ResumeThread"])
+def test_a_launch_that_is_killed_leaves_no_suspended_program(library: Path, tmp_path: Path, call: str) -> None:
+    folder = tmp_path / "windows"
+    folder.mkdir()
+    with start(library, folder, {}, *LAUNCH, "--output", str(tmp_path), "app.exe", PLAYED_KILLED_IN=call) as process:
+        process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    after = Played(library, folder)
+    assert (after.running, after.suspended) == (0, 0)
+    assert len(after.named("TerminateProcess")) == 1
+    assert [call for call in after.order if "stop" in call] == STOPS
+
+
+def test_ctrl_c_ends_the_recording_of_a_launched_program_and_not_the_program(library: Path, tmp_path: Path, parts: list[Path]) -> None:
+    folder = tmp_path / "windows"
+    folder.mkdir()
+    script: dict[str, list[list[object]]] = {"endless": [[]], "answer": [["CreateMergedTraceFile", 5]]}
+    script["file"] = [[f"-{part.name}", str(part)] for part in parts]
+    words = [*LAUNCH, "--output", str(tmp_path), "--database", str(tmp_path / "db"), "app.exe"]
+    with start(library, folder, script, *words) as process:
+        wait_for(process, "app.exe runs as process 4242")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err  # the sample's parts have losses
+    assert "Ending; the program may go on." in err
+    assert "http://127.0.0.1:8350/t/" in out
+    assert [entry.name for entry in Catalog(TraceFolder(tmp_path / "db")).entries()] == ["x.etl"]
+    after = Played(library, folder)
+    assert (after.running, after.suspended) == (0, 0)
+    assert [call for call in after.order if "stop" in call] == STOPS
+    assert after.named("TerminateProcess") == []
 
 
 def test_what_is_left_when_both_are_killed_is_found_by_the_next(library: Path, tmp_path: Path, parts: list[Path]) -> None:

@@ -29,7 +29,7 @@ struct session {
   u16 file[PATH];
 };
 struct world {
-  u32 count;
+  u32 count, suspended_pid;
   u64 next_handle;
   struct session sessions[MOST];
 };
@@ -44,7 +44,7 @@ static struct { char call[32]; u32 codes[32]; u32 given, used; } scripts[64];
 static struct { u32 events, buffers, real_time; } losses[64];
 static u32 loss_count;
 static u64 next_start_handle = ~(u64)1; /* unless set: handles are counted */
-static u32 runs_for = 3, exit_code = 0, new_pid = 4242, is_elevated = 1, open_handles, is_suspended, is_terminated, ends_after;
+static u32 runs_for = 3, exit_code = 0, new_pid = 4242, is_elevated = 1, open_handles, is_terminated, ends_after;
 static u32 living[64], living_count;
 static int (*console_handler)(u32);
 /* What sessions deliver whose names end so, and who reads them. */
@@ -110,7 +110,7 @@ void play_reset(const char *world_path, const char *log_path) {
   memset(scripts, 0, sizeof scripts);
   loss_count = 0;
   next_start_handle = ~(u64)1;
-  runs_for = 3, exit_code = 0, new_pid = 4242, is_elevated = 1, open_handles = 0, is_suspended = 0, is_terminated = 0, ends_after = 0;
+  runs_for = 3, exit_code = 0, new_pid = 4242, is_elevated = 1, open_handles = 0, is_terminated = 0, ends_after = 0;
   living_count = 0;
   file_count = 0;
   stream_count = reader_count = waits_for_the_end = 0;
@@ -164,7 +164,7 @@ void play_records(const char *suffix, const char *path, const u8 *header) {
 /* ProcessTrace returns when the session was stopped or its reader closed, as it does on Windows, and not when all is delivered. */
 void play_wait_for_the_end(void) { waits_for_the_end = 1; }
 u32 played_handles(void) { return open_handles; }
-u32 played_suspended(void) { return is_suspended && !is_terminated; }
+u32 played_suspended(void) { return world->suspended_pid != 0; }
 u32 played_running(void) {
   u32 n = 0;
   for (u32 i = 0; i < world->count; i++) n += world->sessions[i].is_running;
@@ -437,7 +437,8 @@ int CreateProcessW(const u16 *application, u16 *line, void *pa, void *ta, int in
   if (!code) {
     u64 handles[2] = {PROCESS, THREAD};
     memcpy(information, handles, 16), put32(information + 16, new_pid), put32(information + 20, new_pid + 4);
-    open_handles += 2, is_suspended = (flags & 4) != 0, is_terminated = 0;
+    open_handles += 2, is_terminated = 0;
+    world->suspended_pid = flags & 4 ? new_pid : 0;
     living[living_count++] = new_pid;
   }
   end(code);
@@ -449,8 +450,8 @@ u32 ResumeThread(void *thread) {
   number("thread", (u64)(uintptr_t)thread);
   u32 code = scripted("ResumeThread", SUCCESS);
   last_error = code;
-  u32 before = is_suspended;
-  if (!code) is_suspended = 0;
+  u32 before = world->suspended_pid != 0;
+  if (!code) world->suspended_pid = 0;
   end(code);
   return code ? 0xFFFFFFFF : before;
 }
@@ -458,7 +459,7 @@ u32 ResumeThread(void *thread) {
 int TerminateProcess(void *process, u32 code) {
   begin("TerminateProcess");
   number("process", (u64)(uintptr_t)process), number("code", code);
-  is_terminated = 1;
+  is_terminated = 1, world->suspended_pid = 0;
   end(0);
   return 1;
 }
@@ -466,8 +467,8 @@ int TerminateProcess(void *process, u32 code) {
 u32 WaitForSingleObject(void *object, u32 timeout) {
   begin("WaitForSingleObject");
   number("object", (u64)(uintptr_t)object), number("timeout", timeout);
-  u32 is_over = is_terminated || (!is_suspended && runs_for == 0);
-  if (!is_over && !is_suspended) runs_for--;
+  u32 is_over = is_terminated || (!world->suspended_pid && runs_for == 0);
+  if (!is_over && !world->suspended_pid) runs_for--;
   return end(is_over ? 0 : 258);
 }
 
@@ -482,7 +483,7 @@ int GetExitCodeProcess(void *process, u32 *code) {
 void *OpenProcess(u32 access, int inherit, u32 pid) {
   begin("OpenProcess");
   number("access", access), number("inherit", (u64)inherit), number("pid", pid);
-  u32 code = scripted("OpenProcess", INVALID_PARAMETER), is_living = 0;
+  u32 code = scripted("OpenProcess", INVALID_PARAMETER), is_living = pid && pid == world->suspended_pid;
   for (u32 i = 0; i < living_count; i++) is_living |= living[i] == pid;
   if (is_living) code = SUCCESS;
   last_error = code;
