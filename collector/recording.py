@@ -32,10 +32,18 @@ _BARE = re.compile(r"[\w.:\\/-]+")
 
 @dataclass(frozen=True, slots=True)
 class FileLimit:
-    """How large a file may get, and whether the newest events then replace the oldest; without that the session ends there."""
+    """How large a file may get, and what then: the newest events replace the oldest, or the next file is begun; else the session ends."""
 
     mb: int
     is_circular: bool
+    is_rotating: bool = False
+    """The file's name has a %d then. For logman alone."""
+
+    @property
+    def logman(self) -> str:
+        """The options of logman."""
+        mode = "-mode newfile" if self.is_rotating else f"-f {'bincirc' if self.is_circular else 'bin'}"
+        return f" {mode} -max {self.mb}"
 
 
 def socket_lines(
@@ -51,7 +59,7 @@ def socket_lines(
 ) -> tuple[str, str]:
     """logman: start and stop of a Winsock session; `keywords` 0 is all, `flush_s` 0 writes only full buffers."""
     provider = f"{_PROVIDER} 0x{keywords or _ALL_KEYWORDS:x} {level}"
-    size = f" -f {'bincirc' if limit.is_circular else 'bin'} -max {limit.mb}" if limit else ""
+    size = limit.logman if limit else ""
     flush = f" -ft {flush_s}" if flush_s else ""
     return (
         f"logman start sockets -ets -p {provider} -o {quoted(file)} -bs {kb} -nb {least} {most}{size}{flush}",

@@ -20,6 +20,7 @@ _XPERF_STACKS = {
 }
 _FOLDER = r"C:\traces"
 _MEANWHILE = ":: let the program misbehave"
+_NUMBERED = ":: %d becomes 1, 2, 3, … (in a batch file write %%d); name all of them where the files are merged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def blocks(plan: Plan, *, folder: str = _FOLDER, words: Sequence[str] = ()) -> l
         folder: of the files, on the machine that records; without one the lines name one of an example.
         words: command line of a program that is to be traced from its start.
     """
-    files = {kind: ntpath.join(folder, f"{plan.name}-{kind}.etl") for kind in plan.kinds}
+    files = {kind: ntpath.join(folder, plan.file(kind).name) for kind in plan.kinds}
     merged = ntpath.join(folder, f"{plan.name}.etl")
     limit = FileLimit(plan.size_limit_mb, plan.is_circular) if plan.size_limit_mb else None
     pairs = []
@@ -53,7 +54,7 @@ def blocks(plan: Plan, *, folder: str = _FOLDER, words: Sequence[str] = ()) -> l
                 kb=sizes.kb,
                 least=sizes.least,
                 most=sizes.most,
-                limit=limit,
+                limit=FileLimit(plan.rotate_mb, is_circular=False, is_rotating=True) if plan.rotate_mb else limit,
                 flush_s=plan.flush_s,
             )
         )
@@ -67,11 +68,13 @@ def blocks(plan: Plan, *, folder: str = _FOLDER, words: Sequence[str] = ()) -> l
         )
     waiting = f"timeout /t {plan.duration_s:.0f}" if plan.duration_s else _MEANWHILE
     lines = [start for start, _ in pairs] + [waiting] + [stop for _, stop in reversed(pairs)]
+    if plan.rotate_mb:
+        lines += [_NUMBERED]
     if len(files) > 1:
-        lines.append(merge_line([*files.values()], merged))
+        lines.append(merge_line([file.replace("%d", "1") for file in files.values()], merged))
     tools = " and ".join(name for name, is_used in (("logman", plan.winsock), ("xperf", plan.kernel or plan.heap)) if is_used)
     found = [Block(f"With {tools}", tuple(lines))]
-    if plan.winsock:
+    if plan.winsock and not plan.rotate_mb:  # netsh begins no new files
         start, stop = netsh_lines(files[Kind.WINSOCK], level=plan.level, keywords=plan.keywords, limit=limit)
         found.append(Block("Winsock with netsh, in place of logman", (start, waiting, stop)))
     if plan.heap:

@@ -39,6 +39,8 @@ class SessionPlan:
     size_limit_mb: int = 0
     """0: none. A circular file needs one."""
     is_circular: bool = False
+    is_rotating: bool = False
+    """A file that has its limit is ended and the next one begun; `file` has a %d in the place of their number, which counts from 1."""
     is_real_time: bool = False
     flush_s: int = 0
     """How often buffers are written that are not full, each as large as a full one; 0: never to a file, each second to a reader."""
@@ -63,6 +65,9 @@ class Plan:
     )
     size_limit_mb: int = 0
     is_circular: bool = False
+    rotate_mb: int = 0
+    """The Winsock session begins a new file whenever one has this size; 0: one file, however large. The documentation of the mode rules it
+    out for the kernel's sessions and does not speak of heaps: these have one file each."""
     is_live: bool = False
     """Read in real time."""
     keeps_files: bool = False
@@ -81,13 +86,15 @@ class Plan:
         """What a session is started with."""
         # The kernel's records name the processes and modules; a circle would lose those of the beginning, and they are few.
         is_whole = self.is_circular and kind is Kind.KERNEL
+        is_rotating = self._rotates(kind)
         return SessionPlan(
             name=self.session_name(kind),
             file=None if self.is_live and not self.keeps_files else str(self.file(kind)),
             is_real_time=self.is_live,
             buffers=self.buffers[kind],
-            size_limit_mb=0 if is_whole else self.size_limit_mb,
+            size_limit_mb=self.rotate_mb if is_rotating else 0 if is_whole else self.size_limit_mb,
             is_circular=self.is_circular and not is_whole,
+            is_rotating=is_rotating,
             flush_s=self.flush_s,
         )
 
@@ -95,9 +102,22 @@ class Plan:
         """The name of a session, as other tools show it."""
         return f"{PREFIX}{self.name}-{kind}"
 
+    def _rotates(self, kind: Kind) -> bool:
+        return bool(self.rotate_mb) and kind is Kind.WINSOCK
+
     def file(self, kind: Kind) -> Path:
-        """The file of one session."""
-        return self.folder / f"{self.name}-{kind}.etl"
+        """The file of one session; where it begins new ones, with a %d in the place of their number."""
+        return self.folder / f"{self.name}-{kind}{'-%d' if self._rotates(kind) else ''}.etl"
+
+    def files(self) -> list[Path]:
+        """The files of all sessions that are there, each session's in the order in which they were begun."""
+        return [file for kind in self.kinds for file in (self.pieces() if self._rotates(kind) else [self.file(kind)]) if file.exists()]
+
+    def pieces(self) -> list[Path]:
+        """The files that a Winsock session has begun by now, one after the other."""
+        form = re.compile(re.escape(f"{self.name}-{Kind.WINSOCK}-") + r"([0-9]+)\.etl")
+        found = [(int(match[1]), path) for path in self.folder.iterdir() if (match := form.fullmatch(path.name))]
+        return [path for _, path in sorted(found)]
 
     @property
     def joined(self) -> Path:

@@ -90,9 +90,22 @@ def check_plan(plan: Plan, *, is_forced: bool) -> None:
     if plan.is_circular and not plan.size_limit_mb:
         raise ValueError("--circular needs a --size-limit: the file that is written round and round.")
     check_heaps(plan, is_forced=is_forced)
-    there = [path for path in (plan.joined, plan.shown, *map(plan.file, plan.kinds)) if path.exists()]
+    if plan.rotate_mb:
+        _check_rotation(plan)
+    there = [*(path for path in (plan.joined, plan.shown) if path.exists()), *plan.files()]
     if there:
         raise ValueError(f"{there[0]} is there already: choose another --name or --output, or move it away.")
+
+
+def _check_rotation(plan: Plan) -> None:
+    if not plan.winsock:
+        raise ValueError("--rotate is for the file of sockets, which --no-winsock leaves out.")
+    if plan.is_circular or plan.size_limit_mb:
+        raise ValueError(
+            "--rotate begins a new file at its size, --size-limit ends the recording there, --circular goes round: choose one."
+        )
+    if "%" in str(plan.folder):  # Windows takes the whole path as a pattern
+        raise ValueError(f"{plan.folder} has a % in its name, which --rotate cannot have: name another --output.")
 
 
 def check_heaps(plan: Plan, *, is_forced: bool) -> None:

@@ -85,7 +85,10 @@ class Recorder:
 
     def _ways(self, session: Session) -> list[str]:
         """Where its events go."""
-        return [way for way in (session.plan.file, "read in real time" if session.plan.is_real_time else None) if way]
+        file = session.plan.file
+        if file and session.plan.is_rotating:
+            file = f"{file.replace('%d', '1')}, and a new file each {session.plan.size_limit_mb:,} MB"
+        return [way for way in (file, "read in real time" if session.plan.is_real_time else None) if way]
 
     def watch(self, ends: Callable[[], str | None]) -> str:
         """Wait until the recording is to end, telling of losses as they happen; returns why it ended.

@@ -11,13 +11,20 @@ from collector.record.constants import Code, Merge
 from collector.record.failures import name_of_code
 from collector.record.plan import Plan
 
-__all__ = ["put_together"]
+__all__ = ["files_of", "put_together"]
 
 _INJECTED = (
     Merge.EVENT_TRACE_MERGE_EXTENDED_DATA_IMAGEID
     | Merge.EVENT_TRACE_MERGE_EXTENDED_DATA_BUILDINFO
     | Merge.EVENT_TRACE_MERGE_EXTENDED_DATA_VOLUME_MAPPING
 )
+
+
+def files_of(plan: Plan) -> list[Path]:
+    """What the sessions have written. Raises RecordError when that is nothing."""
+    if files := plan.files():
+        return files
+    raise RecordError(f"No session has written a file into {plan.folder}: nothing was recorded.")
 
 
 def put_together(plan: Plan, windows: Windows, say: Callable[[str], None], should_cancel: Callable[[], bool]) -> Path:
@@ -28,9 +35,7 @@ def put_together(plan: Plan, windows: Windows, say: Callable[[str], None], shoul
 
     Raises: RecordError when no session wrote a file; the errors of `join_traces`, after which the sessions' files are still there.
     """
-    parts = [plan.file(kind) for kind in plan.kinds if plan.file(kind).is_file()]
-    if not parts:
-        raise RecordError(f"No session has written a file into {plan.folder}: nothing was recorded.")
+    parts = files_of(plan)
     if not _merged_by_toolkit(windows, parts, plan.joined, say):
         try:
             for line in join_traces(parts, plan.joined, should_cancel).lines:

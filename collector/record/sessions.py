@@ -223,6 +223,8 @@ def _properties_of(plan: SessionPlan) -> Properties:
         raise ValueError("a session needs a file or a reader")
     if plan.is_circular and not plan.size_limit_mb:
         raise ValueError("a circular file needs a size limit")
+    if plan.is_rotating and not (plan.size_limit_mb and plan.file and "%d" in plan.file):
+        raise ValueError("a session that begins new files needs a size for them, and a name with %d")
     properties = Properties(plan.file)
     fields = properties.fields
     fields.Wnode.Flags = Misc.WNODE_FLAG_TRACED_GUID
@@ -234,11 +236,17 @@ def _properties_of(plan: SessionPlan) -> Properties:
     fields.FlushTimer = plan.flush_s
     mode = LogMode(0)
     if plan.file is not None:
-        mode |= LogMode.EVENT_TRACE_FILE_MODE_CIRCULAR if plan.is_circular else LogMode.EVENT_TRACE_FILE_MODE_SEQUENTIAL
+        mode |= _file_mode(plan)
     if plan.is_real_time:
         mode |= LogMode.EVENT_TRACE_REAL_TIME_MODE
     fields.LogFileMode = mode
     return properties
+
+
+def _file_mode(plan: SessionPlan) -> LogMode:
+    if plan.is_rotating:
+        return LogMode.EVENT_TRACE_FILE_MODE_NEWFILE
+    return LogMode.EVENT_TRACE_FILE_MODE_CIRCULAR if plan.is_circular else LogMode.EVENT_TRACE_FILE_MODE_SEQUENTIAL
 
 
 def _start(windows: Windows, plan: SessionPlan, properties: Properties, kind: str) -> Session:

@@ -91,5 +91,5 @@ def _launch(args: argparse.Namespace, plan: "Plan", words: Sequence[str], window
     say(f"{file}  {file.stat().st_size:,} bytes")
     is_complete = not recorder.losses.total()
     if not args.no_collect:
-        is_complete = collect_and_link(args, file, lambda: False) and is_complete
+        is_complete = collect_and_link(args, [file], lambda: False) and is_complete
     return exit_status(is_complete=is_complete)

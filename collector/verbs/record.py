@@ -3,9 +3,10 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from subprocess import list2cmdline
 from typing import TYPE_CHECKING
 
 from collector.errors import RecordError
@@ -18,12 +19,14 @@ from collector.verbs.recording_arguments import (
     collect_and_link,
     exit_status,
     guarded,
+    megabytes,
     plan_of,
     print_commands,
     ready,
     tell,
 )
 from collector.verbs.recording_live import record_live, wrong_with_live
+from collector.verbs.recording_pieces import PieceSender
 from collector.verbs.send import add_target, send_files, target_of
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ EXAMPLE = r"""example:
       shows sockets and a heap while they are recorded; files have what comes too fast to be shown at once
   sockscope record --name hang --duration 60s --to https://traces.example:8350/ --token SECRET
       sends the trace to a dashboard elsewhere afterwards
+  sockscope record --name week --rotate 500 --to https://traces.example:8350/ --token SECRET
+      begins a new file of sockets each 500 MB, and sends those that are finished while it records
   sockscope record --pid 1234 --print-commands
       prints the commands of Windows's own tools for that; works on every system
 
@@ -65,6 +70,13 @@ def add(verbs: Verbs) -> None:
     what.add_argument("--no-winsock", action="store_true", help="no socket events")
     what.add_argument("--no-kernel", action="store_true", help="no processes, threads and modules: what is recorded stays without names")
     what.add_argument("--duration", type=checked(_seconds), metavar="TIME", help="end after this time, such as 90s or 5min")
+    what.add_argument(
+        "--rotate",
+        type=checked(megabytes),
+        default=0,
+        metavar="MB",
+        help="begin a new file of sockets whenever one has this size; with --to, finished ones are sent at once",
+    )
     what.add_argument("--force", action="store_true", help="record the heaps of many processes at once")
     what.add_argument("--live", action="store_true", help="read in real time, and show the trace while it is recorded")
     what.add_argument(
@@ -85,7 +97,7 @@ def add(verbs: Verbs) -> None:
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     """Record until something ends it. Raises TraceError."""
     plan = plan_of(args, winsock=not args.no_winsock, heap=bool(args.pid), pids=args.pid)
-    plan = replace(plan, is_live=args.live, keeps_files=args.live and args.files)
+    plan = replace(plan, is_live=args.live, keeps_files=args.live and args.files, rotate_mb=args.rotate)
     if args.print_commands:
         print_commands(args, plan)
         return 0
@@ -106,16 +118,20 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         windows = ready(args, plan)
         _prepare(plan, windows)
         file, status = record_live(args, plan, windows, should_cancel)
-        return _sent(file, target) or status
+        return _sent([file], target) or status
     return _record(args, plan, ready(args, plan), should_cancel, target)
 
 
-def _sent(file: Path, target: "Target | None") -> int:
-    """Send what was recorded, where that is wanted; 1 when it did not arrive."""
-    if target is None or not send_files([str(file)], target, lambda: False):
+def _sent(files: Sequence[Path], target: "Target | None") -> int:
+    """Send what was recorded, where that is wanted; 1 when some of it did not arrive."""
+    if target is None:
         return 0
-    tell(f"It stays here. To send it later: sockscope send {file} --to {target.address}")
-    return 1
+    for n, file in enumerate(files):
+        if send_files([str(file)], target, lambda: False):
+            left = list2cmdline(map(str, files[n:]))
+            tell(f"It stays here. To send it later: sockscope send {left} --to {target.address}")
+            return 1
+    return 0
 
 
 def _prepare(plan: "Plan", windows: "Windows") -> None:
@@ -130,22 +146,31 @@ def _prepare(plan: "Plan", windows: "Windows") -> None:
 
 def _record(args: argparse.Namespace, plan: "Plan", windows: "Windows", should_cancel: Callable[[], bool], target: "Target | None") -> int:
     from collector.record.plan import Kind
-    from collector.record.results import put_together
+    from collector.record.results import files_of, put_together
 
     _prepare(plan, windows)
-    with guarded(windows, plan) as (recorder, _):
+    with PieceSender(plan, target if plan.rotate_mb else None) as sender, guarded(windows, plan) as (recorder, _):
         for kind in plan.kinds:
             recorder.start(kind, plan.pids if kind is Kind.HEAP else ())
         tell(f"Recording. Ctrl+C ends it, or from another prompt: sockscope record --stop {plan.name}")
         tell(recorder.watch(lambda: "Ending." if should_cancel() else None))
-    file = put_together(plan, windows, tell, lambda: False)
-    say(f"{file}  {file.stat().st_size:,} bytes")
+    files = files_of(plan) if plan.rotate_mb else [put_together(plan, windows, tell, lambda: False)]
+    for file in files:
+        say(f"{file}  {file.stat().st_size:,} bytes")
     is_complete = not recorder.losses.total()
+    names = list2cmdline(map(str, files))
     if args.collect:
-        is_complete = collect_and_link(args, file, lambda: False) and is_complete
+        is_complete = collect_and_link(args, files, lambda: False) and is_complete
     elif target is None:
-        tell(f"To look at it: sockscope collect {file}")
-    return _sent(file, target) or exit_status(is_complete=is_complete)
+        tell(f"To look at it: sockscope collect {names}{' --as one' if len(files) > 1 else ''}")
+    if _sent(sender.left(files), target):
+        return 1
+    if target is not None and len(files) > 1:
+        tell(
+            f"Each file is a trace there. To have all as one, with the names of processes: sockscope join {names} --output {plan.joined}, "
+            f"and sockscope send {plan.joined} --to {target.address}"
+        )
+    return exit_status(is_complete=is_complete)
 
 
 def _control(args: argparse.Namespace, plan: "Plan") -> int:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from collector.record.losses import LossWatch
     from collector.record.recorder import Recorder
 
-__all__ = ["add_recording", "checked", "collect_and_link", "exit_status", "guarded", "plan_of", "print_commands", "ready", "tell"]
+__all__ = [
+    "add_recording",
+    "checked",
+    "collect_and_link",
+    "exit_status",
+    "guarded",
+    "megabytes",
+    "plan_of",
+    "print_commands",
+    "ready",
+    "tell",
+]
 
 T = TypeVar("T")
 _DEFAULTS = {Kind.KERNEL: KERNEL_BUFFERS, Kind.WINSOCK: WINSOCK_BUFFERS, Kind.HEAP: HEAP_BUFFERS}
@@ -32,7 +43,7 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("files")
     files.add_argument("--name", type=checked(parse_name), help="name of the sessions and files (default: the time of now)")
     files.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="folder of the files (default: the current one)")
-    files.add_argument("--size-limit", type=checked(_megabytes), default=0, metavar="MB", help="end when a file has this size")
+    files.add_argument("--size-limit", type=checked(megabytes), default=0, metavar="MB", help="end when a file has this size")
     files.add_argument(
         "--circular",
         action="store_true",
@@ -179,14 +190,23 @@ def guarded(windows: "Windows", plan: Plan, losses: "LossWatch | None" = None) -
         yield recorder, guardian
 
 
-def collect_and_link(args: argparse.Namespace, file: Path, should_cancel: Callable[[], bool]) -> bool:
-    """Collect a recorded trace and print where it can be seen; returns whether it has no loss or damage. Raises TraceError."""
-    from collector.source import Source
-    from collector.verbs.arguments import folder_of
-    from collector.verbs.storing import collect_source, summary
+def collect_and_link(args: argparse.Namespace, files: Sequence[Path], should_cancel: Callable[[], bool]) -> bool:
+    """Collect the files of a recording as one trace and print where it can be seen; returns whether nothing in it is lost or damaged.
 
-    with Source.open(file) as source:
-        report = collect_source(source, folder_of(args), should_cancel)
+    Raises TraceError.
+    """
+    from collector.source import Source
+    from collector.together import one_trace
+    from collector.verbs.arguments import folder_of
+    from collector.verbs.storing import collect_source, summary, unpacking_place
+
+    folder = folder_of(args)
+    with ExitStack() as stack:
+        sources = [stack.enter_context(Source.open(file)) for file in files]
+        source = sources[0]
+        if len(sources) > 1:
+            source = stack.enter_context(one_trace(sources, place=unpacking_place(folder), should_cancel=should_cancel))
+        report = collect_source(source, folder, should_cancel)
     say(summary(report))
     say(f"{_ADDRESS}{report.key}  (while `sockscope serve` runs)", flush=True)
     return not report.is_limited
@@ -218,7 +238,8 @@ def _buffers_of(usual: Buffers) -> Callable[[str], Buffers]:
     return lambda text: parse_buffers(text, usual)
 
 
-def _megabytes(text: str) -> int:
+def megabytes(text: str) -> int:
+    """A size of a file. Raises ValueError."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 4_000_000:
         raise ValueError(f"{text!r} is no size in MB: a whole number from 1 to 4,000,000")
     return int(text)

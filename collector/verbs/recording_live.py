@@ -33,6 +33,8 @@ def wrong_with_live(args: argparse.Namespace) -> str:
         return "--files goes with --live: without it, files are all that is written."
     if args.live and args.circular:
         return "--live keeps all events, and --circular the newest: choose one."
+    if args.live and args.rotate:
+        return "--live writes one file, which is shown while it grows: leave --rotate out."
     if args.live and args.collect:
         return "--live collects while it records: leave --collect out."
     return ""
@@ -67,7 +69,7 @@ def record_live(args: argparse.Namespace, plan: "Plan", windows: "Windows", shou
     if file != plan.shown:
         plan.shown.unlink(missing_ok=True)
         if status not in _STORED:
-            return file, exit_status(is_complete=collect_and_link(args, file, lambda: False) and is_complete)
+            return file, exit_status(is_complete=collect_and_link(args, [file], lambda: False) and is_complete)
     if status not in _STORED:
         tell(f"The trace is not in the database. To collect it: sockscope collect {file}")
         return file, _NOT_STORED

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from app.cli import main
 from collector.record import readiness
-from collector.record.readiness import Machine
-from tests.record.played import Played
+from tests.record.played import WINDOWS_11, Played
 
 __all__ = ["run"]
 
@@ -31,7 +30,7 @@ def run(library: Path, folder: Path, script: dict[str, list[list[object]]], word
     if killed_in := os.environ.get("PLAYED_KILLED_IN"):  # at the moment at which it makes this call
         played.windows._bound[killed_in] = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     for name, value in (  # in place of loading the real ones
-        ("this_machine", lambda: Machine("win32", (10, 0), 8, True)),
+        ("this_machine", lambda: WINDOWS_11),
         ("find_toolkit", lambda *_, **__: library),
         ("Windows", lambda _: played.windows),
     ):

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from collector.record.calls import Windows
+from collector.record.readiness import Machine
 from collector.record.structures import EVENT_TRACE_PROPERTIES
 
-__all__ = ["Call", "Played", "build"]
+__all__ = ["WINDOWS_11", "Call", "Played", "build"]
 
+WINDOWS_11 = Machine("win32", (10, 0), 8, True)
 SOURCE = Path(__file__).with_name("windows.c")
 _CHANGES = {"StartTraceW", "StartHeapTrace", "UpdateHeapTrace", "EnableTraceEx2", "CreateProcessW", "ResumeThread", "TerminateProcess"}
 
@@ -129,7 +131,11 @@ class Played:
         self._library.play_session_ends_after(queries)
 
     def file(self, suffix: str, path: Path) -> None:
-        """What a session writes whose file's name ends so."""
+        """What a session writes whose file's name ends so.
+
+        One that begins new files has begun another each time that it is asked how it does, as long as there is one for its number; when it
+        is stopped it has begun them all.
+        """
         self._library.play_file(suffix.encode(), str(path).encode())
 
     def records(self, path: Path, header: bytes, suffix: str = "") -> None:

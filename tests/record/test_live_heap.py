@@ -28,9 +28,9 @@ from tests.build import Trace, afd, heap, system
 from tests.build.events import Event
 from tests.build.imported import collect
 from tests.record.delivered import delivered, header_of, played_form
-from tests.record.played import Played
+from tests.record.played import WINDOWS_11, Played
 from tests.record.test_real_time import assert_same, written
-from tests.record.test_record_cli import STOPS, WINDOWS_11, start, wait_for
+from tests.record.test_record_cli import STOPS, start, wait_for
 
 PID = 4321
 RECORDING = "Recording. Ctrl+C ends it"

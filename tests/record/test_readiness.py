@@ -170,11 +170,18 @@ def test_plans_that_cannot_go_well(tmp_path: Path) -> None:
     plan = Plan("x", tmp_path)
     check_plan(plan, is_forced=False)
     many = replace(plan, heap=True, pids=(1, 2, 3, 4, 5))
+    odd = tmp_path / "100%d"
+    odd.mkdir()
+    check_plan(replace(plan, folder=odd), is_forced=False)
     for wrong, words in (
         (replace(plan, winsock=False, kernel=False), "Nothing is to be recorded"),
         (replace(plan, folder=tmp_path / "none"), "is no folder"),
         (replace(plan, is_circular=True), "--circular needs a --size-limit"),
         (many, "5 processes are too many"),
+        (replace(plan, rotate_mb=5, winsock=False), "--rotate is for the file of sockets"),
+        (replace(plan, rotate_mb=5, size_limit_mb=9), "choose one"),
+        (replace(plan, rotate_mb=5, size_limit_mb=9, is_circular=True), "choose one"),
+        (replace(plan, rotate_mb=5, folder=odd), "has a % in its name"),
     ):
         with pytest.raises(ValueError, match=words):
             check_plan(wrong, is_forced=False)
@@ -182,6 +189,10 @@ def test_plans_that_cannot_go_well(tmp_path: Path) -> None:
     plan.file(Kind.WINSOCK).touch()
     with pytest.raises(ValueError, match=r"x-winsock\.etl is there already"):
         check_plan(plan, is_forced=True)
+    check_plan(replace(plan, rotate_mb=5), is_forced=True)
+    (tmp_path / "x-winsock-12.etl").touch()
+    with pytest.raises(ValueError, match=r"x-winsock-12\.etl is there already"):
+        check_plan(replace(plan, rotate_mb=5), is_forced=True)
 
 
 def test_leftovers_are_ours_alone(played: Played, tmp_path: Path) -> None:

@@ -6,36 +6,25 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.cli import main
-from collector.record import guardian, readiness
+from collector.record import readiness
 from collector.record.readiness import Machine
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from tests.build.imported import collect
-from tests.record.played import Played
+from tests.record.played import WINDOWS_11, Played
 from tests.test_invariance import contents, rewritten, sample_session
 from tests.test_joining import three
 from tests.test_sending import TOKEN, dashboard
 
 STOPS = [f"ControlTraceW stop sockscope-x-{kind}" for kind in ("heap", "winsock", "kernel")]
 LINUX = Machine("linux", (0, 0), 8, False)
-WINDOWS_11 = Machine("win32", (10, 0), 8, True)
-
-
-@pytest.fixture
-def machine(played: Played, library: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
-    """A Windows 11 with the toolkit, where the command line runs in this process."""
-    monkeypatch.setattr(readiness, "this_machine", lambda: WINDOWS_11)
-    monkeypatch.setattr(readiness, "find_toolkit", lambda *_, **__: library)
-    monkeypatch.setattr(readiness, "Windows", lambda paths: played.windows)
-    monkeypatch.setattr(guardian, "Guardian", lambda *_: nullcontext())  # the tests with processes of their own have one
-    return played
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +148,8 @@ def test_parts_that_cannot_be_joined_are_kept(machine: Played, tmp_path: Path, c
         (["--no-winsock", "--no-kernel"], "Nothing is to be recorded"),
         (["--output", "/nowhere"], "is no folder"),
         (["--circular"], "--circular needs a --size-limit"),
+        (["--rotate", "0"], "is no size in MB"),
+        (["--rotate", "5", "--size-limit", "9"], "choose one"),
         ([f"--pid={pid}" for pid in range(1, 7)], "6 processes are too many"),
         (["--pid", "0"], "is no process id"),
         (["--pid", "x"], "is no process id"),
@@ -281,6 +272,15 @@ def test_commands_for_a_program_name_it(capsys: pytest.CaptureFixture[str]) -> N
     out = capsys.readouterr().out
     assert r'-PidNewProcess "\"C:\my app\a.exe\" -v"' in out
     assert "wpr -HeapTracingConfig a.exe enable" in out
+
+
+def test_commands_for_new_files(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", "--name", "x", "--print-commands", "--rotate", "500"]) == 0
+    out = capsys.readouterr().out
+    assert r' -o "C:\traces\x-winsock-%d.etl" -bs 1024 -nb 64 256 -mode newfile -max 500' in out
+    assert r"xperf -merge C:\traces\x-kernel.etl C:\traces\x-winsock-1.etl C:\traces\x.etl" in out
+    assert "%d becomes 1, 2, 3, …" in out
+    assert "netsh" not in out
 
 
 def test_a_flush_is_for_logman_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,9 +20,8 @@ from collector.source import Source
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from tests.record.delivered import delivered, header_of, played_form
-from tests.record.played import Played
+from tests.record.played import WINDOWS_11, Played
 from tests.record.test_real_time import a_file, assert_same
-from tests.record.test_record_cli import WINDOWS_11
 from tests.test_sending import TOKEN, dashboard
 
 
@@ -107,6 +106,7 @@ def test_reading_that_fails_ends_the_recording(session: Path, played: Played, tm
         (["--files", "--circular", "--size-limit", "5"], "choose one"),
         (["--circular", "--size-limit", "5"], "choose one"),
         (["--collect"], "leave --collect out"),
+        (["--rotate", "5"], "leave --rotate out"),
     ],
 )
 def test_wrong_usage(session: Path, played: Played, tmp_path: Path, capfd: pytest.CaptureFixture[str], words: list[str], said: str) -> None:

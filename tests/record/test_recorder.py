@@ -231,6 +231,19 @@ def test_a_circle_is_not_for_the_kernel(played: Played, tmp_path: Path) -> None:
     assert [(start.LogFileMode & 3, start.MaximumFileSize) for start in starts] == [(1, 0), (2, 9), (2, 9)]
 
 
+def test_new_files_are_for_sockets_alone(played: Played, tmp_path: Path) -> None:
+    """The documentation rules them out for the kernel, and does not say that a heap session may have them."""
+    plan = Plan("x", tmp_path, heap=True, pids=(7,), rotate_mb=9)
+    played.living(7)
+    lines: list[str] = []
+    with Recorder(played.windows, plan, lines.append) as recorder:
+        start_all(recorder)
+    starts = [call for call in played.calls if "Start" in call.name]
+    assert [(s.properties.LogFileMode & 0xF, s.properties.MaximumFileSize) for s in starts] == [(1, 0), (8, 9), (1, 0)]
+    assert [Path(start.file).name for start in starts] == ["x-kernel.etl", "x-winsock-%d.etl", "x-heap.etl"]
+    assert lines[1].endswith(f"{tmp_path / 'x-winsock-1.etl'}, and a new file each 9 MB")
+
+
 def test_a_process_must_exist(played: Played, plan: Plan) -> None:
     with pytest.raises(RecordError, match="There is no process 7"), Recorder(played.windows, plan, lambda _: None) as recorder:
         start_all(recorder)

@@ -23,6 +23,7 @@ from collector.record.sessions import (
 from tests.record.played import Played
 
 FILE = r"C:\traces\größe\😀.etl"
+PIECES = r"C:\traces\größe\😀-%d.etl"
 PLAN = SessionPlan("sockscope-x", FILE, Buffers(1024, 64, 256), flush_s=5)
 
 
@@ -59,6 +60,7 @@ def test_a_kernel_session_is_a_system_logger_with_a_guid_of_its_own(played: Play
     [
         (SessionPlan("s", FILE, PLAN.buffers), 0x1),
         (SessionPlan("s", FILE, PLAN.buffers, is_circular=True, size_limit_mb=512), 0x2),
+        (SessionPlan("s", PIECES, PLAN.buffers, is_rotating=True, size_limit_mb=512), 0x8),
         (SessionPlan("s", None, PLAN.buffers, is_real_time=True), 0x100),
         (SessionPlan("s", FILE, PLAN.buffers, is_real_time=True), 0x101),
     ],
@@ -73,8 +75,14 @@ def test_the_mode_says_where_events_go(played: Played, plan: SessionPlan, mode: 
 
 @pytest.mark.parametrize(
     "plan",
-    [SessionPlan("s", None, PLAN.buffers), SessionPlan("s", FILE, PLAN.buffers, is_circular=True)],
-    ids=["nowhere", "endless circle"],
+    [
+        SessionPlan("s", None, PLAN.buffers),
+        SessionPlan("s", FILE, PLAN.buffers, is_circular=True),
+        SessionPlan("s", PIECES, PLAN.buffers, is_rotating=True),
+        SessionPlan("s", FILE, PLAN.buffers, is_rotating=True, size_limit_mb=512),
+        SessionPlan("s", None, PLAN.buffers, is_rotating=True, size_limit_mb=512, is_real_time=True),
+    ],
+    ids=["nowhere", "endless circle", "new files of no size", "new files of one name", "new files without a name"],
 )
 def test_plans_that_windows_would_refuse_are_refused_before(played: Played, plan: SessionPlan) -> None:
     with pytest.raises(ValueError, match="needs a"):

@@ -23,7 +23,7 @@ enum { SUCCESS = 0, ALREADY_EXISTS = 183, MORE_DATA = 234, INVALID_PARAMETER = 8
 
 struct session {
   u64 handle;
-  u32 is_running, is_heap, queries;
+  u32 is_running, is_heap, queries, pieces;
   u8 properties[120];
   u16 name[NAME];
   u16 file[PATH];
@@ -172,8 +172,8 @@ u32 played_running(void) {
 }
 int play_console(u32 event) { return console_handler ? console_handler(event) : -1; }
 
-/* Writes the file that the test has prepared for names that end so; names here are ASCII. */
-static void write_file(const u16 *name) {
+/* Writes the file that the test has prepared for names that end so; names here are ASCII. Returns whether there is one. */
+static int write_file(const u16 *name) {
   char path[PATH + 1] = {0};
   size_t size = length(name);
   for (size_t i = 0; i < size && i < PATH; i++) path[i] = (char)name[i];
@@ -183,7 +183,28 @@ static void write_file(const u16 *name) {
     FILE *from = fopen(files[i].path, "rb"), *to = fopen(path, "wb");
     for (int c; (c = fgetc(from)) != EOF;) fputc(c, to);
     fclose(from), fclose(to);
+    return 1;
   }
+  return 0;
+}
+
+/* A session that begins new files: the next one, with its number in place of the %d; no more than the test has prepared. */
+static int begin_file(struct session *s) {
+  u16 name[PATH] = {0};
+  size_t size = 0;
+  char number[12];
+  snprintf(number, sizeof number, "%u", s->pieces + 1);
+  for (const u16 *c = s->file; *c; c++) {
+    if (c[0] != '%' || c[1] != 'd') {
+      name[size++] = *c;
+      continue;
+    }
+    for (const char *digit = number; *digit; digit++) name[size++] = (u8)*digit;
+    c++;
+  }
+  if (!write_file(name)) return 0;
+  s->pieces++;
+  return 1;
 }
 
 /* ---- sessions ---- */
@@ -201,10 +222,22 @@ static struct session *find(u64 handle, const u16 *name) {
   return NULL;
 }
 
+enum { SEQUENTIAL = 1, CIRCULAR = 2, APPEND = 4, NEWFILE = 8, SYSTEM_LOGGER = 0x2000000 };
+
+/* New files need a size and one %d in their name; they go with no other mode of files and are not for sessions of the kernel. */
+static int may_begin_files(const u8 *properties, int is_heap) {
+  if (is_heap || !get32(properties + 60) || !file_at(properties)) return 0;
+  if (get32(properties + 64) & (SEQUENTIAL | CIRCULAR | APPEND | SYSTEM_LOGGER)) return 0;
+  u32 percents = 0, numbers = 0;
+  for (const u16 *c = (const u16 *)(properties + file_at(properties)); *c; c++) percents += *c == '%', numbers += *c == '%' && c[1] == 'd';
+  return percents == 1 && numbers == 1;
+}
+
 static u32 start(u64 *handle, u8 *properties, const u16 *name, int is_heap) {
   if (total(properties) < 120 || name_at(properties) < 120 || name_at(properties) + 2 * (length(name) + 1) > total(properties)) return BAD_LENGTH;
   if (file_at(properties) && (file_at(properties) < 120 || file_at(properties) >= total(properties))) return BAD_LENGTH;
   if (find(0, name)) return ALREADY_EXISTS;
+  if (get32(properties + 64) & NEWFILE && !may_begin_files(properties, is_heap)) return INVALID_PARAMETER;
   struct session *s = &world->sessions[world->count++ % MOST];
   memset(s, 0, sizeof *s);
   s->is_running = 1, s->is_heap = (u32)is_heap;
@@ -217,7 +250,8 @@ static u32 start(u64 *handle, u8 *properties, const u16 *name, int is_heap) {
   if (get32(properties + 56) < get32(properties + 52)) put32(properties + 56, get32(properties + 52));
   if (is_heap) memset(properties + 24, 0x6a, 16); /* its own Guid, whatever was given */
   memcpy(s->properties, properties, 120);
-  if (file_at(properties)) write_file((u16 *)(properties + file_at(properties)));
+  if (get32(properties + 64) & NEWFILE) begin_file(s);
+  else if (file_at(properties)) write_file((u16 *)(properties + file_at(properties)));
   *handle = s->handle;
   return SUCCESS;
 }
@@ -252,10 +286,15 @@ u32 ControlTraceW(u64 handle, const u16 *name, u8 *properties, u32 control) {
   u32 code = scripted(calls[control & 3], SUCCESS);
   struct session *s = find(handle, name);
   if (!s) return end(code ? code : NO_SUCH_SESSION);
-  if (control == 1 && (code == SUCCESS || code == MORE_DATA)) s->is_running = 0; /* stopped all the same */
+  int is_rotating = (get32(s->properties + 64) & NEWFILE) != 0;
+  if (control == 1 && (code == SUCCESS || code == MORE_DATA)) {
+    s->is_running = 0; /* stopped all the same */
+    while (is_rotating && begin_file(s)) {}
+  }
   if (code) return end(code);
   if (control == 0) {
     s->queries++;
+    if (is_rotating) begin_file(s); /* it is full each time that somebody looks */
     if (ends_after && s->queries > ends_after) {
       s->is_running = 0;
       return end(NO_SUCH_SESSION);
