@@ -82,7 +82,7 @@ def _rows(found: Sequence[Asked]) -> Iterator[tuple[str, ...]]:
     for page in dict.fromkeys(asked.page for asked in found):
         first, *more = [asked for asked in found if asked.page == page]
         slowest = max(more, key=lambda asked: asked.seconds, default=None)
-        slow = [asked.query for asked in (first, *more) if asked.status == _SLOW]
+        slow = [asked.query or "as it opens" for asked in (first, *more) if asked.status == _SLOW]
         yield (
             "/".join(page.split("/")[3:]) or "overview" if page != "/" else "/",
             f"{first.seconds * 1000:,.0f}",
