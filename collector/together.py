@@ -15,7 +15,7 @@ from collector.errors import CollectCancelled, NotTogether, Severity, SourceErro
 from collector.joining import seconds_apart, write_joined
 from collector.raw import TraceHeader
 from collector.readers import reader_for
-from collector.readers.problems import ProblemLog
+from collector.readers.problems import BUFFERS_MISSING, WRAPPED_FILE, ProblemLog
 from collector.source import Source, nameless_file
 
 __all__ = ["MOST_APART_S", "MOST_GAP_S", "one_trace"]
@@ -24,6 +24,8 @@ MOST_APART_S = 0.05
 """How far the dates of two sessions may disagree with their counters: a date is read some milliseconds beside the counter."""
 MOST_BOOTS_APART_S = 2.0
 """The moment of the boot is corrected with the clock."""
+_UNWRITTEN = (WRAPPED_FILE, BUFFERS_MISSING)
+"""What a joined file has no place for, besides damage: it has other buffers than the files that it was made of."""
 MOST_GAP_S = 60.0
 """How long after the end of all others a session may begin: the parts of a split recording follow each other at once."""
 
@@ -40,6 +42,11 @@ def one_trace(sources: Sequence[Source], *, place: Path | None = None, should_ca
 
     by_digest: dict[str, Source] = {}
     for source in sources:
+        if source.told_by:
+            raise NotTogether(
+                f"{source.name} is {source.told_by[0]}, not a recording: it does not tell enough of its machine and its clock to be joined "
+                "with other files. Collect it by itself, or name the .etl file that it was made of."
+            )
         digest = source.sha256(look)
         if digest in by_digest:
             raise NotTogether(f"{source.name} and {by_digest[digest].name} are the same file: name each file once.")
@@ -66,12 +73,11 @@ def one_trace(sources: Sequence[Source], *, place: Path | None = None, should_ca
         file.close()
         raise
     identity = hashlib.sha256("\n".join(digests).encode()).hexdigest()
-    # Losses are in the joined file; damage has no place there.
-    damage = ProblemLog()
+    kept = ProblemLog()
     for _, problem in joined.problems:
-        if problem.kind.severity == Severity.DAMAGE:
-            damage.merge(problem)
-    return Source(file, sources[0].path, size, name=title, digest=identity, problems=damage.problems())
+        if problem.kind.severity == Severity.DAMAGE or problem.kind in _UNWRITTEN:
+            kept.merge(problem)
+    return Source(file, sources[0].path, size, name=title, digest=identity, problems=kept.problems())
 
 
 def check_together(headers: dict[str, TraceHeader]) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,17 @@ from app.cli import main
 from collector.clock import ClockKind
 from collector.errors import CollectCancelled, NotTogether
 from collector.etlwriter import Session
+from collector.packages import traces_in
 from collector.pipeline import import_trace, trace_key
+from collector.readers import reader_for
 from collector.source import Source
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from collector.together import MOST_GAP_S, one_trace
+from tests.build import Trace, afd
 from tests.build.imported import Imported, collect
 from tests.build.packages import gzip_of, zip_of
+from tests.build.text_forms import TEXT_WRITERS
 from tests.test_invariance import assert_same, rewritten, sample_records, sample_session
 from tests.test_joining import three, written
 
@@ -97,6 +102,7 @@ def test_files_that_do_not_belong_together_are_refused_with_the_reason(tmp_path:
     first = half(tmp_path / "a.etl", 0, plain)
 
     for changes, words in (
+        ({"pointer_size": 4}, "different machines: pointers have "),
         ({"os_build": plain.os_build + 1}, "different machines: Windows"),
         ({"processors": plain.processors + 2}, "processors"),
         ({"clock": replace(clock, ticks_per_second=3_000_000)}, "different clocks: "),
@@ -143,6 +149,39 @@ def test_one_file_twice_is_refused(tmp_path: Path) -> None:
     first = half(tmp_path / "a.etl", 0)
     (tmp_path / "copy.etl").write_bytes(first.read_bytes())
     assert "copy.etl and a.etl are the same file" in refusal(first, tmp_path / "copy.etl")
+
+
+def test_what_limits_one_of_the_files_is_said_of_the_trace(tmp_path: Path) -> None:
+    circular = half(tmp_path / "circular.etl", 0, replace(sample_session(), maximum_buffers=12))
+    cut = half(tmp_path / "cut.etl", 1)
+    cut.write_bytes(cut.read_bytes()[: -sample_session().buffer_size])
+    with Source.open(circular) as one:
+        (overwritten,) = [problem.count for problem in reader_for(one).problems if problem.kind.name == "wrapped_file"]
+    found = as_one([circular, cut], tmp_path)
+    said = dict(found.rows("SELECT kind, text FROM v_problems"))
+    assert said["wrapped_file"] == f"The file is circular and was full: its oldest buffers, {overwritten} of them, were overwritten."
+    assert said["buffers_missing"].endswith(": 1 are missing.")
+    assert found.report.is_limited
+
+
+@pytest.mark.parametrize("form", TEXT_WRITERS)
+def test_texts_are_refused_as_what_they_are(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They would be one trace of times that nothing holds against each other, and that does not say what it was read from."""
+    if form == "event log":
+        pytest.importorskip("evtx", exc_type=ImportError)
+    files = []
+    for n in range(2):
+        trace = Trace().cpu(n, afd.opened(at_us=10 + n), afd.sent(at_us=100 + n, length_bytes=512))
+        files.append(tmp_path / f"{n}.txt")
+        files[n].write_bytes(TEXT_WRITERS[form](trace.write(tmp_path / f"{n}.etl")))
+    database = tmp_path / "db"
+    assert main(["collect", "--database", str(database), *map(str, files), "--as", "one"]) == 1
+    said = capsys.readouterr().err
+    assert re.search(r"0\.txt is (XML|an event log|CSV of \w+|text of [\w ]+), not a recording: .* Collect it by itself", said)
+    assert Catalog(TraceFolder(database)).entries() == []
+    (text,) = list(traces_in(files[0]))
+    with text, Source.open(tmp_path / "1.etl") as recording, pytest.raises(NotTogether, match=r"^0\.txt is "):
+        one_trace([recording, text])
 
 
 def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
