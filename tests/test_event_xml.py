@@ -18,12 +18,13 @@ from collector.texts.values import filetime_of, number_of
 from tests.build import Trace, afd
 from tests.build.event_xml import event_xml
 from tests.build.imported import collect
+from tests.build.told import NUMBERS, Number
 from tests.test_invariance import rewritten, sample_session
 from tests.text_answers import SAME, a_trace, answers, answers_damage, collected
 
 
-def xml_of(folder: Path, trace: Trace, **how: bool) -> str:
-    return event_xml(trace.write(folder / "written.etl"), **how)
+def xml_of(folder: Path, trace: Trace, *, number: Number = str, is_reversed: bool = False) -> str:
+    return event_xml(trace.write(folder / "written.etl"), number=number, is_reversed=is_reversed)
 
 
 def put(folder: Path, text: str, encoding: str = "utf-8") -> Path:
@@ -60,7 +61,7 @@ def test_any_encoding_order_and_grouping_gives_the_same(encoding: str, pointer_s
     (tmp_path / "etl").mkdir()
     trace = a_trace(pointer_size)
     whole = collect(trace, tmp_path / "etl")
-    path = put(tmp_path, xml_of(tmp_path, trace, is_grouped=True, is_reversed=True), encoding)
+    path = put(tmp_path, xml_of(tmp_path, trace, number=NUMBERS["blanks"], is_reversed=True), encoding)
     assert answers(collected(path, tmp_path)) == answers(whole)
 
 
@@ -69,13 +70,17 @@ def test_any_encoding_order_and_grouping_gives_the_same(encoding: str, pointer_s
     [
         ("1024", 1024), ("0x1F", 31), ("0XffffE000", 0xFFFFE000), ("1,024", 1024), ("1.234.567", 1234567), ("1\u00a0024", 1024),
         ("1\u202f024", 1024), ("1'024", 1024), ("1’024", 1024), (" -5 ", -5), ("١٬٠٢٤", 1024),
+        ("12,34,567", 1234567), ("1,23,45,678", 12345678), ("-1,00,000", -100000), ("१२,३४,५६७", 1234567),
     ],
 )  # fmt: skip
 def test_numbers_of_any_locale(text: str, number: int) -> None:
     assert number_of(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "x", "1,02", "0x", "1.5", "9" * 41])
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "1,02", "0x", "1.5", "9" * 41, "1.234,567", "1,234.567", "1,234 567", "12,34", "123,45,678", "1,2345", "12,34,56", "1,,000"],
+)
 def test_what_is_no_number(text: str) -> None:
     with pytest.raises(ValueError, match=r"number|base 16|invalid literal"):
         number_of(text)

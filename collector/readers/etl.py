@@ -77,9 +77,10 @@ class EtlReader:
         self._index = index_buffers(source, declared_size=logfile.buffer_size, compression=compression, log=self._log)
         _check_index(source, self._index)
         leave_out_copies(source, self._index, self._log)
-        clock = clock_of(logfile, self._log)
+        said = ProblemLog() if source.told_by else self._log  # what the header of a text's events leaves out, nobody has said wrongly
+        clock = clock_of(logfile, said)
         zero, low, high = time_limits(self._index, logfile.first_ticks, clock.ticks_per_second)
-        self.header = trace_header(logfile, moved(clock, logfile, zero), self._log, is_growing=source.is_growing)
+        self.header = trace_header(logfile, moved(clock, logfile, zero), said, is_growing=source.is_growing)
         self._order = order_buffers(self._index, low=low, high=high, fallback=zero)
         self._signs = LossSigns(
             self._index,

@@ -35,6 +35,10 @@ _MISSING = (
     'the library that reads event logs is not installed: pip install "sockscope[eventlogs]", or write the log as XML: '
     "wevtutil qe FILE.evtx /lf:true /f:xml > FILE.xml"
 )
+_LACKS = (
+    "An event log tells neither processors nor processes nor heaps, and not how many events were lost; its times have microseconds, and "
+    "100 ns where an event is of the moment at which it was written."
+)
 
 
 def _is_event_log(start: bytes) -> bool:
@@ -54,7 +58,7 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
 
 
 def _read(text: TextInput, transcript: Transcript) -> Told:
-    told = Told(lacks="An event log tells neither processors nor processes nor heaps, and not how many events were lost.")
+    told = Told(lacks=_LACKS)
     reader = EventReader(text.name, transcript, told.unread)
     with _Library(text.name) as library:
         for offset in range(_FILE_HEADER, text.source.size, _CHUNK):

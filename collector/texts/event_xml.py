@@ -49,6 +49,8 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
         except expat.ExpatError as error:
             told.damage = f"line {error.lineno:,}: {expat.ErrorString(error.code)}"
             break
+    if reader.without_processor:
+        told.lacks = f"Events that do not tell their processor, which is shown as 0: {reader.without_processor:,}."
     return told
 
 
@@ -56,6 +58,7 @@ class EventReader:
     """Elements to events: 0.15 ms an event of 25 elements, with all that is behind it; most of it are calls from the parser."""
 
     def __init__(self, name: str, transcript: Transcript, unread: Unread) -> None:
+        self.without_processor = 0
         self._name, self._transcript, self._unread = name, transcript, unread
         self._event: TextEvent | None = None
         self._path: list[str] = []
@@ -122,6 +125,7 @@ class EventReader:
         elif tag == "Execution":
             event.pid, event.tid = (number_of(found.get(name, "0")) & 0xFFFFFFFF for name in ("ProcessID", "ThreadID"))
             event.cpu = number_of(found.get("ProcessorID", "0"))
+            self.without_processor += "ProcessorID" not in found
 
     def _characters(self, text: str) -> None:
         self._length += len(text)

@@ -116,6 +116,7 @@ def _lacks(others: Counter[str], unknown: int, *, is_coarse: bool) -> str:
         "socket are in flight; the fast path and datagram sockets are inferred from the buffer and the kind of event; a transfer that the "
         "system finished with data of its own may count twice. Nor does it tell the buffer of connect and accept (shown as none), and the "
         "status of a disconnect (shown as 0).",
+        "It does not tell the ids of other providers' events: processes have no names, and there are no heaps.",
     ]
     if is_coarse:
         parts.append("Its times have milliseconds only.")
@@ -125,10 +126,7 @@ def _lacks(others: Counter[str], unknown: int, *, is_coarse: bool) -> str:
         )
     if others:
         names = ", ".join(name for name, _ in others.most_common(_NAMES_SHOWN))
-        parts.append(
-            f"Events of other providers, whose ids it does not tell, are left out: {others.total():,} "
-            f"({names}{', …' if len(others) > _NAMES_SHOWN else ''})."
-        )
+        parts.append(f"Events of other providers are left out: {others.total():,} ({names}{', …' if len(others) > _NAMES_SHOWN else ''}).")
     return " ".join(parts)
 
 

@@ -24,6 +24,8 @@ __all__ = ["TRACERPT_CSV"]
 _FIRST = re.compile(r'"?event name"?\s*([,;\t])\s*"?type"?\s*[,;\t]', re.IGNORECASE)
 _WIDE = re.compile(r"0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
 _SEES = ("eventid", "version", "level", "opcode", "keyword", "pid", "tid", "processornumber", "activityid")
+_SPARED = {"tid": "TID", "processornumber": "Processor Number", "keyword": "Keyword", "activityid": "Activity ID"}
+"""Columns without which events can be read, but less is known of them."""
 _NEEDED = ("eventname", "eventid", "version", "opcode", "pid", "clocktime", "userdata")
 _MOST_FIELDS = 1024
 _MOST_DIGITS = 40
@@ -86,6 +88,8 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
             except ValueError as error:
                 told.unread.add(error, n)
     told.lacks = "It does not tell how many buffers were lost."
+    if reader is not None and (spared := [shown for column, shown in _SPARED.items() if column not in reader.at]):
+        told.lacks += f" Columns that it lacks, and what they tell is read as 0: {', '.join(spared)}."
     if strangers:
         names = ", ".join(name for name, _ in strangers.most_common(_NAMES_SHOWN))
         told.lacks += (

@@ -15,7 +15,8 @@ from collector.texts.words import WORDS
 
 __all__ = ["filetime_of", "guid_of", "hex_bytes", "number_of", "plain_name", "values_of"]
 
-_GROUPED = re.compile(r"[+-]?\d{1,3}(?:[\s.,'’_٬]\d{3})+")
+_GROUPED = re.compile(r"[+-]?(?:\d{1,3}([\s.,'’_٬])\d{3}(?:\1\d{3})*|\d{1,2},(?:\d\d,)+\d{3})")
+"""Groups of three with one and the same separator, or as in India: three digits, before them groups of two."""
 _MOST_DIGITS = 40
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?\s*(?:(Z)|([+-])(\d\d):?(\d\d))?", re.ASCII)
 _FIRST_DAY = date(1601, 1, 1).toordinal()
@@ -25,7 +26,7 @@ _ADDRESS_BYTES = 128
 
 
 def number_of(text: str) -> int:
-    """A whole number: decimal, with the separators of any locale between groups of three, or hexadecimal with 0x. Raises ValueError."""
+    """A whole number: decimal, with the separators of any locale between groups, or hexadecimal with 0x. Raises ValueError."""
     if text.isdecimal() and len(text) <= _MOST_DIGITS:  # nearly all of them
         return int(text)
     text = text.strip()

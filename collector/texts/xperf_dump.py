@@ -29,6 +29,8 @@ _PROCESS = re.compile(r"(.*?) ?\( {0,10}(-?\d{1,10})\)")
 _TASKS: Mapping[str, int] = {schema.name.lower(): schema.number for schema in AFD_EVENTS if schema.number >= 1000}
 _SOCKETS = "microsoft-windows-winsock-afd"
 _DEEDS: Mapping[str, int] = {"p-start": 1, "p-end": 2, "p-dcstart": 3, "p-dcend": 4}
+_SPARED = {"threadid": "ThreadID", "cpu": "CPU", "etw:activityid": "etw:ActivityId"}
+"""Columns without which socket events can be read, but less is known of them."""
 _PROCESS_VERSION = 2  # the oldest layout with all that the text has
 _MOST_COLUMNS, _MOST_EVENTS = 256, 20_000
 _LAST_SENSIBLE = 1 << 61
@@ -112,7 +114,7 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
                 told.unread.add(BAD_VALUE, n)
     if not head.is_over or reader is None:
         told.damage = "it ends in its header"
-    told.lacks = _lacks(others)
+    told.lacks = _lacks(head, others)
     return told
 
 
@@ -189,12 +191,15 @@ class _Rows:
         )
 
 
-def _lacks(others: Counter[str]) -> str:
+def _lacks(head: _Head, others: Counter[str]) -> str:
     parts = [
         "Its times have microseconds.",
         "It does not tell keywords: the fast path and datagram sockets are inferred from the buffer and the kind of event, and a transfer "
         "that the system finished with data of its own may count twice.",
     ]
+    sockets = [columns for name, columns in head.columns.items() if name.startswith(f"{_SOCKETS}/")]
+    if spared := [shown for column, shown in _SPARED.items() if any(column not in columns for columns in sockets)]:
+        parts.append(f"Columns that socket events lack, and what they tell is read as 0: {', '.join(spared)}.")
     if others["heap"]:
         parts.append(f"Heap events, whose columns are not published, are left out: {others['heap']:,}.")
     if others["socket"]:

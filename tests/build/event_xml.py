@@ -6,17 +6,17 @@ from xml.sax.saxutils import escape, quoteattr
 
 from collector.clock import filetime_to_datetime
 from collector.raw import TraceHeader
-from tests.build.told import ToldEvent, told_events
+from tests.build.told import Number, ToldEvent, told_events
 
 __all__ = ["about_session", "event_xml", "xml_of_event"]
 
 
-def event_xml(path: Path, *, is_grouped: bool = False, is_reversed: bool = False, is_undecoded: bool = False) -> str:
-    """The text; `is_grouped` writes large numbers with separators, `is_reversed` the last event first, as the Event Viewer may.
+def event_xml(path: Path, *, number: Number = str, is_reversed: bool = False, is_undecoded: bool = False) -> str:
+    """The text; `is_reversed` writes the last event first, as the Event Viewer may.
 
     With `is_undecoded` the tool did not know the layouts.
     """
-    header, told = told_events(path, is_grouped=is_grouped)
+    header, told = told_events(path, number=number)
     data = "".join(f'<Data Name="{name}">{value}</Data>' for name, value in about_session(header).items())
     first = _system(UUID("9e814aad-3204-11d2-9a82-006008a86939"), header.clock.start_filetime, "", 0, 0)
     first += f"<EventData>{data}</EventData>" + _class(UUID("68fdd900-4a3e-11d1-84f4-0000f80464e3"))

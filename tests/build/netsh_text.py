@@ -4,7 +4,7 @@ from pathlib import Path
 
 from collector.clock import filetime_to_datetime
 from collector.provider_names import WELL_KNOWN
-from tests.build.told import ToldEvent, told_events
+from tests.build.told import Number, ToldEvent, told_events
 
 __all__ = ["netsh_text"]
 
@@ -39,9 +39,11 @@ MESSAGES = {
 _WORDS = {"socket_type": {"1": "1(SOCK_STREAM)", "2": "2(SOCK_DGRAM)"}}
 
 
-def netsh_text(path: Path, *, digits: int = 9, style: str = "{:%Y/%m/%d-%H:%M:%S}", blank: str = "", has_words: bool = True) -> str:
+def netsh_text(
+    path: Path, *, digits: int = 9, style: str = "{:%Y/%m/%d-%H:%M:%S}", blank: str = "", has_words: bool = True, number: Number = str
+) -> str:
     """The text; `digits` of a second, `style` of a moment, `blank` between provider and message, as pktmon has one."""
-    header, told = told_events(path)
+    header, told = told_events(path, number=number)
     moment = filetime_to_datetime(header.clock.start_filetime)
     about = (
         f"Header, PointerSize: {header.pointer_size}, EventsLost: {header.events_lost}, BuffersLost: {header.buffers_lost}, LogFileName: a"

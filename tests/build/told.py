@@ -1,6 +1,6 @@
 """The events of an ETL file as tools of Windows tell them: by our own decoder, with the manifests' names and the tools' spellings."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -16,7 +16,10 @@ from collector.readers import reader_for
 from collector.schema import EventColumns, Field, FieldType
 from collector.source import Source
 
-__all__ = ["ToldEvent", "told_events"]
+__all__ = ["NUMBERS", "Number", "ToldEvent", "told_events"]
+
+Number = Callable[[int], str]
+"""How a tool writes a decimal number."""
 
 _HEX = {FieldType.POINTER, FieldType.SIZET}
 _FIELDS: dict[str, dict[str, Field]] = {schema.name: {} for schema in ALL_EVENTS}
@@ -45,8 +48,28 @@ class ToldEvent:
     payload: bytes
 
 
-def told_events(path: Path, *, is_grouped: bool = False) -> tuple[TraceHeader, list[ToldEvent]]:
-    """The header of a file and its events in order; `is_grouped` writes large numbers with separators."""
+def _in_lakhs(number: int) -> str:
+    """As in India: three digits, before them groups of two."""
+    head, parts = str(number)[:-3], [str(number)[-3:]]
+    while head:
+        head, part = head[:-2], head[-2:]
+        parts.insert(0, part)
+    return ",".join(parts)
+
+
+NUMBERS: Mapping[str, Number] = {
+    "commas": lambda number: f"{number:,}",
+    "dots": lambda number: f"{number:,}".replace(",", "."),
+    "blanks": lambda number: f"{number:,}".replace(",", "\u00a0"),
+    "narrow blanks": lambda number: f"{number:,}".replace(",", "\u202f"),
+    "apostrophes": lambda number: f"{number:,}".replace(",", "’"),
+    "lakhs": _in_lakhs,
+}
+"""Separators of locales; of numbers that are not negative."""
+
+
+def told_events(path: Path, *, number: Number = str) -> tuple[TraceHeader, list[ToldEvent]]:
+    """The header of a file and its events in order."""
     with Source.open(path) as source:
         reader = reader_for(source)
         clock, decoder, events = reader.header.clock, Decoder(header=reader.header), []
@@ -55,7 +78,7 @@ def told_events(path: Path, *, is_grouped: bool = False) -> tuple[TraceHeader, l
             fields: dict[int, tuple[str, tuple[tuple[Field, str], ...]]] = {}
             for columns in batch.events.values():
                 for n, row in enumerate(columns.rows.tolist()):
-                    fields[row] = columns.name, tuple(_fields(columns, n, is_grouped=is_grouped))
+                    fields[row] = columns.name, tuple(_fields(columns, n, number))
             times = [clock.start_filetime + ns // 100 for ns in batch.ns.tolist()]
             events += [_told(raw, row, time, *fields.get(row, ("", None))) for row, time in enumerate(times)]
         return reader.header, events
@@ -81,17 +104,17 @@ def _told(raw: RawEvents, row: int, filetime: int, name: str, values: tuple[tupl
     )
 
 
-def _fields(columns: EventColumns, n: int, *, is_grouped: bool) -> Iterator[tuple[Field, str]]:
+def _fields(columns: EventColumns, n: int, number: Number) -> Iterator[tuple[Field, str]]:
     for name, column in columns.fields.items():
         if name in columns.missing and columns.missing[name][n]:
             continue
         field = _FIELDS[columns.name][name]
         if field.type in (FieldType.POINTERS, FieldType.RANGES):
             continue
-        yield field, _text(field, column[n], columns, n, is_grouped=is_grouped)  # type: ignore[index]  # lists of addresses are left out
+        yield field, _text(field, column[n], columns, n, number)  # type: ignore[index]  # lists of addresses are left out
 
 
-def _text(field: Field, value: Any, columns: EventColumns, n: int, *, is_grouped: bool) -> str:  # Any: a cell of a column
+def _text(field: Field, value: Any, columns: EventColumns, n: int, number: Number) -> str:  # Any: a cell of a column
     if field.type in _HEX:
         return f"0x{int(value):X}"
     if field.type is FieldType.SOCKADDR:
@@ -110,4 +133,4 @@ def _text(field: Field, value: Any, columns: EventColumns, n: int, *, is_grouped
         return value
     if isinstance(value, np.ndarray):
         return bytes(value).hex()
-    return f"{int(value):,}".replace(",", "\u00a0") if is_grouped else str(int(value))
+    return number(int(value))

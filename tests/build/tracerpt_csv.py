@@ -6,7 +6,7 @@ from collector.provider_names import WELL_KNOWN
 from collector.schema import FieldType
 from collector.texts.words import WORDS
 from tests.build.event_xml import about_session
-from tests.build.told import ToldEvent, told_events
+from tests.build.told import Number, ToldEvent, told_events
 
 __all__ = ["HEADER", "tracerpt_csv"]
 
@@ -17,11 +17,13 @@ HEADER = (
 _TEXTS = {FieldType.ANSI, FieldType.UTF16, FieldType.SID}
 
 
-def tracerpt_csv(path: Path, *, mark: str = ",", is_padded: bool = True, has_words: bool = True, has_accounts: bool = True) -> str:
+def tracerpt_csv(
+    path: Path, *, mark: str = ",", is_padded: bool = True, has_words: bool = True, has_accounts: bool = True, number: Number = str
+) -> str:
     """The text, its lines with CR and LF; `mark` stands between columns, `has_words` writes values of enumerations as words,
     `has_accounts` the user of a process.
     """
-    header, told = told_events(path)
+    header, told = told_events(path, number=number)
     width = 12 if is_padded else 0
     session = [str(value) for value in list(about_session(header).values())[:13]]
     first = ["EventTrace", "Header", "0", "2", "0", "0", "0", "0", "0x0000000000000000", "0x00000004", "0x00000008", "0", "", "", "", ""]

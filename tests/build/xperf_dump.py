@@ -8,7 +8,7 @@ from collector.events.afd import AFD
 from collector.events.system import PROCESS, STACK_WALK
 from collector.schema import Field, key_of
 from collector.texts.words import WORDS
-from tests.build.told import ToldEvent, told_events
+from tests.build.told import Number, ToldEvent, told_events
 
 __all__ = ["xperf_dump"]
 
@@ -17,9 +17,9 @@ _OWN = "  TimeStamp,     Process Name ( PID),   ThreadID, CPU, etw:ActivityId, e
 _TAIL = {"P-Start": ", PackageFullName, PRAID", "P-End": "", "P-DCStart": "", "P-DCEnd": ""}
 
 
-def xperf_dump(path: Path, *, names: dict[int, str] | None = None) -> str:
+def xperf_dump(path: Path, *, names: dict[int, str] | None = None, number: Number = str) -> str:
     """The text; `names` are the images of processes, shown before their numbers."""
-    header, told = told_events(path)
+    header, told = told_events(path, number=number)
     known = dict(names or {})
     for event in told:
         if event.provider == PROCESS and event.values is not None:
