@@ -15,13 +15,15 @@ from markupsafe import Markup, escape
 from app.assets import static_folder
 from app.charts.drawing import drawing
 from app.charts.figure import Figure
-from app.format import iso_utc
+from app.format import bytes_text, iso_utc
 from app.page import Page, TraceHead
 from collector.plain import visible_text
 
-__all__ = ["Drawings", "report", "report_policy"]
+__all__ = ["MOST_BYTES", "Drawings", "report", "report_policy"]
 
 WIDE_PIXELS, SLIM_PIXELS = 1100, 380
+MOST_BYTES = 4 << 20
+"""Of all but pictures and styles: rows and notes beyond it stay behind, and the head says how many."""
 
 _VOID = frozenset({"br", "hr", "wbr", "col", "input", "link", "meta", "img", "source", "embed", "base", "area", "track"})
 _KEPT = frozenset({
@@ -30,6 +32,7 @@ _KEPT = frozenset({
     "summary", "br", "hr", "wbr",
 })  # fmt: skip
 _UNWRAPPED = frozenset({"a", "label"})
+_REPEATED = frozenset({"tr", "li"})
 _LEFT_CLASSES = frozenset({"skip", "top", "view", "ways", "steps", "filters", "note-new", "note-delete", "live", "evidence"})
 _WITHOUT_LINKS = frozenset({"pager", "empty", "trust"})
 """What says where to go on; there is nowhere to go from a file."""
@@ -70,7 +73,7 @@ def report(html: str, page: Page, drawings: Drawings, link: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{escape(visible_text(title))}</title>\n<style>{_styles()}</style>\n</head>\n<body>\n"
-        f"{_head(page.trace, link)}\n{''.join(filtered.parts)}\n</body>\n</html>\n"
+        f"{_head(page.trace, link, filtered.left_out)}\n{''.join(filtered.parts)}\n</body>\n</html>\n"
     )
 
 
@@ -80,12 +83,13 @@ def report_policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'none'; base-uri 'none'"
 
 
-def _head(trace: TraceHead, link: str) -> str:
+def _head(trace: TraceHead, link: str, left_out: int) -> str:
+    most = f"<p>Rows and notes that are left out, as a report has at most {bytes_text(MOST_BYTES)} of them: {left_out:,}.</p>"
     began = f", recorded from {iso_utc(trace.start_utc)}" if trace.start_utc else ""
     return (
         '<header class="report-head"><p><strong>sockscope</strong> report of '
         f"<bdi>{escape(visible_text(trace.name))}</bdi> <code>{escape(trace.key)}</code>{escape(began)}. "
-        f"In a dashboard that has this trace, this is <code>{escape(visible_text(link))}</code>.</p></header>"
+        f"In a dashboard that has this trace, this is <code>{escape(visible_text(link))}</code>.</p>{most if left_out else ''}</header>"
     )
 
 
@@ -103,6 +107,8 @@ class _Kept(HTMLParser):
     def __init__(self, drawings: list[str]) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
+        self.left_out = 0
+        self._size = 0
         self._drawings = drawings
         self._open: list[tuple[str, bool]] = []  # elements with whether their tags are written
         self._left = 0  # depth below the element that stays behind
@@ -123,7 +129,9 @@ class _Kept(HTMLParser):
         place = given.get("data-drawing")
         if place is not None:
             self.parts.append(self._drawings[int(place)])
-        stays_behind = tag not in _KEPT | _UNWRAPPED or classes & _LEFT_CLASSES or (tag == "a" and self._without_links)
+        is_too_much = tag in _REPEATED and self._size > MOST_BYTES
+        self.left_out += is_too_much
+        stays_behind = is_too_much or tag not in _KEPT | _UNWRAPPED or classes & _LEFT_CLASSES or (tag == "a" and self._without_links)
         if stays_behind:
             self._left = int(tag not in _VOID)
             return
@@ -134,7 +142,7 @@ class _Kept(HTMLParser):
                 for name, value in attrs
                 if name in _ATTRIBUTES or name.startswith("aria-")
             )
-            self.parts.append(f"<{tag}{kept}>")
+            self._take(f"<{tag}{kept}>")
         if tag not in _VOID:
             self._open.append((tag, is_written))
             self._without_links += bool(self._without_links or classes & _WITHOUT_LINKS)
@@ -151,8 +159,12 @@ class _Kept(HTMLParser):
         assert opened == tag, f"<{opened}> ends as </{tag}>: a template of ours does not close what it opens"
         self._without_links -= bool(self._without_links)
         if is_written:
-            self.parts.append(f"</{tag}>")
+            self._take(f"</{tag}>")
 
     def handle_data(self, data: str) -> None:
         if self._in_body and not self._left:
-            self.parts.append(str(escape(data)))
+            self._take(str(escape(data)))
+
+    def _take(self, part: str) -> None:
+        self.parts.append(part)
+        self._size += len(part.encode("utf-8", "replace"))

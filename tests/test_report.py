@@ -11,7 +11,9 @@ from app.charts.drawing import drawing
 from app.charts.drawing_axes import axes, scales
 from app.charts.heap_timeline import heap_timeline_figure
 from app.cli import main
+from app.notes import MAX_AUTHOR, MAX_TEXT
 from app.queries.heap_timeline import HeapTimeline
+from app.report import MOST_BYTES as MOST_REPORT
 from app.report import Drawings, report
 from collector.store.engine import TraceFolder
 from tests.build.answers import text_of
@@ -153,6 +155,42 @@ def test_a_report_of_the_busiest_socket_is_bounded(sample: Imported) -> None:
     assert is_inert(answer.text)
     assert "The first 1 000 in this range." in text_of(answer.text)
     assert "Next records" not in answer.text
+
+
+def busiest_rows() -> dict[str, list[dict[str, object]]]:
+    """The hostile rows, with more operations, records and overlaps of one socket than a page shows."""
+    rows = hostile_rows()
+    socket, second = ({"socket_n": 1, "posted_ns": 12_000 * MS} | row for row in rows["operation"][1:3])
+    rows["operation"] += [{**(socket, second)[n % 2], "posted_ns": (12_000 + n) * MS, "buffer": 0x1000 * n} for n in range(1_500)]
+    rows["socket_event"] += [{**rows["socket_event"][1], "t_ns": (12_000 + n) * MS, "seq": 1_000 + n} for n in range(2_500)]
+    rows["overlap"] += [{**rows["overlap"][0], "t_ns": (12_000 + n) * MS} for n in range(300)]
+    return rows
+
+
+def test_the_largest_report_is_bounded_and_says_what_it_left_out(tmp_path: Path) -> None:
+    """As many notes as a page shows, of as many characters as a note has, which all become longer in HTML."""
+    folder = built_database(tmp_path, busiest_rows(), key=KEY, name=HOSTILE_TEXT)
+
+    def sizes(text: str, number: int) -> tuple[str, int, str]:
+        with sqlite3.connect(folder.catalog_path) as db:
+            row = (KEY, f"sockets/{SOCKET}", HOSTILE_TEXT[:MAX_AUTHOR], text)
+            sql = "INSERT INTO note (key, object, author, text, created_utc) VALUES (?, ?, ?, ?, '2025-01-01T00:00:00Z')"
+            db.executemany(sql, [row] * number)
+        db.close()
+        with served(folder) as client:
+            html = client.get(f"/t/{KEY}/sockets/{SOCKET}?format=report").text
+        assert is_inert(html)
+        (left_out,) = re.findall(r"left out, as a report has at most 4[^<]* of them: ([\d,]+)\.", html) or ("",)
+        pictures = sum(map(len, re.findall(r"(?s)<svg.*?</svg>|<style>.*?</style>", html)))
+        return left_out, len(html.encode()) - pictures, html
+
+    left_out, size, html = sizes("a word", 1)
+    assert left_out == ""
+    assert html.count("<tr") > 1_000
+    left_out, size, html = sizes("&" * MAX_TEXT, 500)
+    assert 100 < int(left_out) < 500
+    assert MOST_REPORT < size < MOST_REPORT + 100_000
+    assert len(html.encode()) < MOST_REPORT + (2 << 20)
 
 
 def test_every_kind_of_page_of_the_sample_becomes_a_report(sample: Imported) -> None:
