@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8350
 DEMO_DATABASE ?= $(VENV)/demo
 
-.PHONY: demo test setup lint types unit browser migrations docs screenshots fuzz faults bench clean chromium constraints licences audit sbom load api
+.PHONY: demo test setup lint types unit browser migrations docs screenshots fuzz faults bench clean chromium constraints licences audit sbom load api datasette
 
 demo: $(VENV)/.installed ## a running dashboard with the sample trace
 	$(BIN)/sockscope demo --database $(DEMO_DATABASE) --port $(PORT)
@@ -55,6 +55,11 @@ api: setup ## every page asked by schemathesis, which lives in an environment of
 	test -x $(VENV)/api/bin/st || { $(PYTHON) -m venv $(VENV)/api && \
 	  $(VENV)/api/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'; }
 	$(BIN)/python -m bench.api
+
+datasette: setup ## an export shown by Datasette, which lives in an environment of its own
+	test -x $(VENV)/datasette/bin/datasette || { $(PYTHON) -m venv $(VENV)/datasette && \
+	  $(VENV)/datasette/bin/python -m pip install --quiet --disable-pip-version-check 'datasette>=0.65,<1'; }
+	$(BIN)/python -m pytest -q tests/test_datasette.py -k "shows_it or stays_text"
 
 chromium: # for the browser tests; where it cannot be installed those tests say so and are skipped
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
