@@ -37,8 +37,9 @@ screenshots: setup chromium ## the pictures of docs/screenshots
 	$(BIN)/python docs/screenshots.py
 
 FUZZ_SECONDS ?= 300
+FUZZ_TARGETS ?= container decoded collected metadata packed event_xml event_log tracerpt_csv netsh_text xperf_dump package addresses
 fuzz: setup ## a long run of the fuzzer over each target; what it finds is written to fuzz-found
-	@for target in container decoded collected metadata packed event_xml tracerpt_csv addresses; do \
+	@for target in $(FUZZ_TARGETS); do \
 	  $(BIN)/python -m tests.fuzz $$target --seconds $(FUZZ_SECONDS) --corpus .fuzz/$$target --found fuzz-found || exit 1; done
 
 KILLS ?= 50

@@ -1,7 +1,9 @@
 """What holds for every text form: the whole story in it, numbers of any locale, pages and arrays as of a recording, damage anywhere."""
 
 import re
+import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 
 import collector
+from collector.errors import TraceError
+from collector.packages import traces_in
+from collector.readers import reader_for
+from collector.readers.problems import DAMAGED_TEXT
+from collector.texts import event_log, transcript
+from collector.texts import form as text_form
 from tests.build import Trace, afd
 from tests.build.answers import text_of
 from tests.build.event_xml import event_xml
@@ -20,6 +28,7 @@ from tests.build.text_forms import TEXT_WRITERS
 from tests.build.told import NUMBERS, Number
 from tests.build.tracerpt_csv import tracerpt_csv
 from tests.build.xperf_dump import xperf_dump
+from tests.fuzz.targets import LIBRARY
 from tests.test_invariance import rewritten, sample_session
 from tests.text_answers import SAME, a_trace, collected
 
@@ -213,3 +222,83 @@ def test_its_pages_and_arrays_are_those_of_any_trace(form: str, tmp_path: Path) 
         assert trace["operations"].count == found.one("SELECT count(*) FROM v_operations") == 2
         assert trace["operations"]["bytes"].sum() == 512
         assert {"text_form", "event_log_form"} & set(trace["problems"]["kind"])
+
+
+# ---------------------------------------------------------------------------------------------------- cut and long
+
+
+def records_of(path: Path) -> tuple[int, bool]:
+    """How many records a file gives, and whether it is said that some are missing."""
+    try:
+        (source,) = list(traces_in(path))
+        with source:
+            is_said = any(problem.kind is DAMAGED_TEXT for problem in source.problems)
+            return sum(len(raw) for raw in reader_for(source).windows()), is_said
+    except TraceError:
+        return 0, True
+
+
+def test_a_text_that_is_cut_at_any_byte_gives_what_is_before_and_says_so(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = TEXT_WRITERS[form](Trace().cpu(0, afd.opened(at_us=10)).write(tmp_path / "written.etl")).rstrip()
+    content += b"" if form in ("XML", "event log") else b"\r\n"
+    if form == "event log":
+        monkeypatch.setattr(event_log, "_Library", lambda name: nullcontext(LIBRARY))
+    whole, is_said = records_of(put(tmp_path, content))
+    assert whole >= 2
+    assert not is_said
+    before = 0
+    for cut in range(1, len(content), 997 if form == "event log" else 1):
+        count, is_said = records_of(put(tmp_path, content[:cut]))
+        assert before <= count <= whole, cut
+        assert is_said or content[:cut].endswith(b"\n"), cut
+        before = count
+
+
+def test_a_last_value_that_is_cut_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
+    """`Status 0xC0000043` without its last digits is a number, too."""
+    trace = Trace().cpu(0, afd.opened(at_us=10), afd.send(at_us=50, enter_exit=1, status=0xC0000043))
+    text = netsh_text(trace.write(tmp_path / "written.etl")).rstrip()
+    found = collected(put(tmp_path, text[:-2].encode()), tmp_path)
+    assert found.report.is_limited
+    said = found.one("SELECT text FROM v_problems WHERE kind = 'damaged_text'")
+    assert said.endswith("the reason: its last line has no end, so it may be cut.")
+
+
+MOST_BYTES_AN_EVENT = 60
+EVENTS_AT_ONCE = 4
+"""Of an opened socket and one send, entry and exit of each."""
+
+
+def lengthened(form: str, etl: Path, times: int) -> bytes:
+    """A text whose events stand there again and again."""
+    content = TEXT_WRITERS[form](etl)
+    if form == "XML":
+        first, *events = re.findall(rb"(?s)<Event[ >].*?</Event>", content)
+        assert len(events) == EVENTS_AT_ONCE
+        return b"<Events>" + first + b"\n".join(events * times) + b"</Events>"
+    *head, one, two, three, four, _ = content.split(b"\r\n")
+    return b"\r\n".join([*head, *[one, two, three, four] * times, b""])
+
+
+@pytest.mark.parametrize("form", [name for name in TEXT_WRITERS if name != "event log"])
+def test_a_longer_text_takes_only_a_few_bytes_an_event(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read to see the size of pointers, 4 MB, is more than these texts have."""
+    monkeypatch.setattr(text_form, "_SAMPLE_BYTES", 64 << 10)
+    monkeypatch.setattr(text_form, "PIECE_BYTES", 16 << 10)
+    monkeypatch.setattr(transcript, "_BUFFER_BYTES", 16 << 10)
+    monkeypatch.setattr(transcript, "_BETWEEN_LOOKS", 256)
+    etl = Trace().cpu(0, afd.opened(at_us=10), afd.sent(at_us=100, length_bytes=512)).write(tmp_path / "written.etl")
+    peaks = []
+    for times in (100, 1_000):
+        path = put(tmp_path, lengthened(form, etl, times))
+        tracemalloc.start()
+        try:
+            (source,) = list(traces_in(path))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        with source:
+            assert sum(len(raw) for raw in reader_for(source).windows()) == EVENTS_AT_ONCE * times + 1
+    assert peaks[1] - peaks[0] < MOST_BYTES_AN_EVENT * EVENTS_AT_ONCE * 900

@@ -56,6 +56,11 @@ class TextInput:
             text = decoder.decode(piece, is_last)
             yield text.lstrip("\ufeff") if offset == 0 else text, is_last
 
+    def ends_its_last_line(self) -> bool:
+        """Whether the last line has its end, as tools write it; the last value of one without may be cut. Raises SourceError."""
+        last = self.source.read_at(max(0, self.source.size - 2), 2)
+        return last.rstrip(b"\0").endswith(b"\n")
+
     def lines(self) -> Iterator[str | None]:
         """Lines without their ends, NUL as U+FFFD; None for one of more than a million characters. Raises SourceError."""
         rest, is_long = "", False
@@ -72,13 +77,15 @@ class TextInput:
 
 class TextForm(NamedTuple):
     """One form: what it is called in "was read from …", whether a file that starts with some bytes (512 of them, or all) is of it, how
-    many bytes its pointers have and whether it says so, and its reader. Both raise SourceError, FormatError and CollectCancelled.
+    many bytes its pointers have and whether it says so, its reader, and whether a line is an event. Both raise SourceError, FormatError and
+    CollectCancelled.
     """
 
     words: str
     sniff: Callable[[bytes], bool]
     pointer_size: Callable[[TextInput], tuple[int, bool]]
     read: Callable[[TextInput, Transcript], Told]
+    is_of_lines: bool = False
 
 
 def beginning_of(start: bytes) -> str:

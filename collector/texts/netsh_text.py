@@ -130,4 +130,4 @@ def _lacks(others: Counter[str], unknown: int, *, is_coarse: bool) -> str:
     return " ".join(parts)
 
 
-NETSH_TEXT = TextForm("text of netsh trace convert", _is_netsh_text, _pointer_size, _read)
+NETSH_TEXT = TextForm("text of netsh trace convert", _is_netsh_text, _pointer_size, _read, is_of_lines=True)

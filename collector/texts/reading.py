@@ -43,6 +43,8 @@ def trace_of_text(form: TextForm, source: Source, place: Path | None, should_can
         with closing(_Spooled(Transcript(pointer_size, place))) as spooled:
             transcript = spooled.transcript
             told = form.read(text, transcript)
+            if form.is_of_lines and not text.ends_its_last_line():
+                told.damage = told.damage or "its last line has no end, so it may be cut"
             if not len(transcript):
                 raise _nothing_in(text.name, told, transcript.stacks)
             file = transcript.close(should_cancel)

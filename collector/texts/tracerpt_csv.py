@@ -223,4 +223,4 @@ def _filetime(text: str) -> int:
     return int(text)
 
 
-TRACERPT_CSV = TextForm("CSV of tracerpt", _is_tracerpt_csv, _pointer_size, _read)
+TRACERPT_CSV = TextForm("CSV of tracerpt", _is_tracerpt_csv, _pointer_size, _read, is_of_lines=True)

@@ -209,4 +209,4 @@ def _lacks(head: _Head, others: Counter[str]) -> str:
     return " ".join(parts)
 
 
-XPERF_DUMP = TextForm("text of the xperf dumper", _is_xperf_dump, _pointer_size, _read)
+XPERF_DUMP = TextForm("text of the xperf dumper", _is_xperf_dump, _pointer_size, _read, is_of_lines=True)

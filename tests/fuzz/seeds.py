@@ -3,6 +3,7 @@
 import functools
 import struct
 import tempfile
+import zipfile
 from pathlib import Path
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from tests.build import Trace, afd, heap, system
 from tests.build.event_xml import event_xml
 from tests.build.evtx import evtx
 from tests.build.netsh_text import netsh_text
+from tests.build.packages import cabinet_of, gzip_of, zip_of
 from tests.build.tracerpt_csv import tracerpt_csv
 from tests.build.xperf_dump import xperf_dump
 from tests.etl_bytes import (
@@ -27,7 +29,7 @@ from tests.etl_bytes import (
 )
 from tests.etl_bytes import system as system_record
 
-__all__ = ["blobs", "csv_texts", "dump_texts", "event_logs", "event_texts", "files", "message_texts", "packed_pieces"]
+__all__ = ["blobs", "csv_texts", "dump_texts", "event_logs", "event_texts", "files", "message_texts", "packages", "packed_pieces"]
 
 METADATA = UUID("bbccf6c1-6cd1-48c4-80ff-839482e37671")
 PROVIDER = UUID("11111111-2222-3333-4444-555555555555")
@@ -110,6 +112,21 @@ def csv_texts() -> tuple[bytes, ...]:
     with tempfile.TemporaryDirectory() as folder:
         text = tracerpt_csv(_story(8).write(Path(folder) / "story.etl"))
     return (text.encode(), text.encode("utf-16"))
+
+
+@functools.cache
+def packages() -> tuple[bytes, ...]:
+    """Packages of each kind that is unpacked, with a trace or a text inside, and one in another."""
+    trace, text = _story(8).bytes(), csv_texts()[0]
+    inner = zip_of({"notes.txt": b"notes", "a.etl": trace}, zipfile.ZIP_STORED)
+    return (
+        zip_of({"deep/a.etl": trace, "b.csv": text}),
+        inner,
+        zip_of({"b.zip": inner, "c.heapstate": b"snapshot"}),
+        gzip_of(trace),
+        gzip_of(text[:2000]) + gzip_of(text[2000:]),
+        cabinet_of({"a.etl": trace, "notes.txt": b"notes"}),
+    )
 
 
 @functools.cache

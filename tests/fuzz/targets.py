@@ -1,12 +1,15 @@
 """What is fuzzed: each target takes any bytes and may end in a result or in an error of ours, within its time; all else is a fault."""
 
+import atexit
 import io
 import os
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 from uuid import UUID
 
 import numpy as np
@@ -15,6 +18,7 @@ from collector.decoder import Decoder
 from collector.embedded import EmbeddedLayouts
 from collector.errors import TraceError
 from collector.inventory import Inventory
+from collector.packages import traces_in
 from collector.pipeline import import_trace
 from collector.readers import reader_for
 from collector.readers.etl import EtlReader
@@ -22,14 +26,15 @@ from collector.readers.etl_buffers import Compression, expand
 from collector.sockaddr import from_sockaddr
 from collector.source import Source
 from collector.store.engine import TraceFolder
-from collector.texts import form_of, trace_of_text
+from collector.texts import event_log, form_of, trace_of_text
 from tests.etl_bytes import START_TICKS, buffer, event, full, trace
 from tests.etl_reading import check_window
 from tests.fuzz import seeds
 
-__all__ = ["TARGETS", "Target", "TooSlow"]
+__all__ = ["LIBRARY", "TARGETS", "Target", "TooSlow"]
 
 METADATA = UUID("bbccf6c1-6cd1-48c4-80ff-839482e37671")
+MOST_UNPACKED = 4 << 20
 
 
 class TooSlow(Exception):
@@ -156,6 +161,39 @@ def text_form(content: bytes) -> None:
             _is_one_line(error)
 
 
+def logged(content: bytes) -> None:
+    """An event log; one process of the library reads all of them, as its start takes longer than an input."""
+    with patch.object(event_log, "_Library", lambda name: nullcontext(LIBRARY)):
+        text_form(content)
+
+
+def package(content: bytes) -> None:
+    """A package in any kind, and the traces in it."""
+    if not content:
+        return
+    faults: list[str] = []
+    with tempfile.TemporaryDirectory(dir=_memory_folder()) as folder:
+        path = Path(folder) / "fuzzed"
+        path.write_bytes(content)
+        try:
+            with closing(traces_in(path, on_fault=faults.append, most_bytes=MOST_UNPACKED)) as sources:
+                for source in sources:
+                    with source:
+                        assert source.told_by or source.size <= max(MOST_UNPACKED, len(content))
+                        _read_through(source)
+        except TraceError as error:
+            _is_one_line(error)
+    assert all("\n" not in fault for fault in faults)
+
+
+def _read_through(source: Source) -> None:
+    try:
+        for raw in reader_for(source).windows():
+            assert len(raw)
+    except TraceError as error:
+        _is_one_line(error)
+
+
 def addresses(content: bytes) -> None:
     """Socket addresses."""
     found = from_sockaddr(content)
@@ -170,6 +208,8 @@ def _memory_folder() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
+LIBRARY = event_log._Library("fuzzed.evtx")
+atexit.register(LIBRARY.__exit__)
 _ADDRESSES = (bytes.fromhex("02001f90c0000201") + bytes(8), bytes.fromhex("1700") + bytes(26))
 
 TARGETS = {
@@ -181,10 +221,11 @@ TARGETS = {
         Target("metadata", metadata, seeds.blobs, is_file=False),
         Target("packed", packed, seeds.packed_pieces, is_file=False),
         Target("event_xml", text_form, seeds.event_texts, is_file=False),
-        Target("event_log", text_form, seeds.event_logs, is_file=False),
+        Target("event_log", logged, seeds.event_logs, is_file=False),
         Target("tracerpt_csv", text_form, seeds.csv_texts, is_file=False),
         Target("netsh_text", text_form, seeds.message_texts, is_file=False),
         Target("xperf_dump", text_form, seeds.dump_texts, is_file=False),
+        Target("package", package, seeds.packages, is_file=False),
         Target("addresses", addresses, lambda: _ADDRESSES, is_file=False),
     )
 }

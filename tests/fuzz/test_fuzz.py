@@ -17,7 +17,6 @@ from tests.odd.hostile import overlapping_names
 FOUND = Path(__file__).parent / "found"
 ROOT = Path(__file__).parents[2]
 SECONDS = 4
-GUIDED = ("container", "decoded", "collected", "metadata", "packed")
 
 
 @pytest.mark.parametrize("name", list(TARGETS))
@@ -44,7 +43,12 @@ def test_a_change_is_the_same_for_the_same_seed() -> None:
     assert len({mutated(seed, number) for number in range(50)}) > 40
 
 
-@pytest.mark.parametrize("name", GUIDED)
+def test_make_fuzz_runs_every_target() -> None:
+    (names,) = re.findall(r"^FUZZ_TARGETS \?= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert names.split() == list(TARGETS)
+
+
+@pytest.mark.parametrize("name", TARGETS)
 def test_a_short_run_of_the_fuzzer_finds_nothing(tmp_path: Path, name: str) -> None:
     pytest.importorskip("atheris", reason="atheris has wheels for Linux only", exc_type=ImportError)
     done = subprocess.run(
