@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -175,6 +176,30 @@ def test_other_xml_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path = put(tmp_path, "<?xml version='1.0'?><project><name>x</name></project>")
     assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 1
     assert "this is not an ETL file" in capsys.readouterr().err
+
+
+def with_prefixes(text: str) -> str:
+    return re.sub(r"<(/?)(?=[A-Z])", r"<\1e:", text).replace("<e:Events>", '<e:Events xmlns:e="urn:events">')
+
+
+def with_user_data(text: str) -> str:
+    """As a provider's own element has values: a leaf each, instead of `Data` with a name."""
+    text = re.sub(r'<Data Name="(\w+)">([^<]*)</Data>', r"<\1>\2</\1>", text)
+    return text.replace("<EventData>", '<UserData><Said xmlns="urn:said">').replace("</EventData>", "</Said></UserData>")
+
+
+@pytest.mark.parametrize("pointer_size", [4, 8])
+@pytest.mark.parametrize("other", [with_prefixes, with_user_data])
+def test_other_elements_with_the_same_values_are_the_same(other: Callable[[str], str], pointer_size: int, tmp_path: Path) -> None:
+    """Without the session's own event, so that the size of pointers is to be seen in the values."""
+    (tmp_path / "plain").mkdir()
+    text = re.sub(r"(?s)<Event>.*?</Event>\n", "", xml_of(tmp_path, a_trace(pointer_size)), count=1)
+    changed = other(text)
+    assert "<Data" not in changed
+    found = collected(put(tmp_path, changed), tmp_path)
+    assert answers(found) == answers(collected(put(tmp_path / "plain", text), tmp_path / "plain"))
+    assert found.one("SELECT pointer_size FROM v_trace") == pointer_size
+    assert found.one("SELECT count(*) FROM v_operations") == 2
 
 
 def test_a_packed_text_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,8 @@ _MOST_BEHIND = 8 << 20
 _BARE = re.compile(r"\s*(?:\ufeff\s*)?<(?:\w+:)?Event[\s>]")  # wevtutil writes events without an element around them
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _POINTER_SIZE = re.compile(r'Name="PointerSize">\s*([48])\s*<')
-WIDE = re.compile(r"<Data[^>]{0,200}>\s*0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
+WIDE = re.compile(r"<(?!(?:\w{1,40}:)?Keywords\b)\w[\w:]{0,100}(?:\s[^<>]{0,200})?>\s*0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
+"""A value that only a wide pointer has; masks of keywords are as wide in any trace."""
 
 
 def _is_event_xml(start: bytes) -> bool:
