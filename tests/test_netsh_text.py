@@ -64,7 +64,7 @@ def test_the_sockets_of_the_story_are_the_same_from_messages(tmp_path: Path) -> 
 STYLES = ("{:%Y/%m/%d-%H:%M:%S}", "{:%Y-%m-%d %H:%M:%S}", "{:%m/%d/%Y-%H:%M:%S}", "{:%m/%d/%y-%H:%M:%S}")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize(("pointer_size", "blank"), [(4, ""), (8, " ")])
 @pytest.mark.parametrize("style", STYLES)
 def test_any_encoding_and_style_of_time_gives_the_same(encoding: str, pointer_size: int, blank: str, style: str, tmp_path: Path) -> None:

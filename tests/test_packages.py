@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -198,6 +199,23 @@ def test_a_package_is_not_unpacked_onto_a_disk_without_room(tmp_path: Path, monk
     assert len(found(path)) == 1
     free = 300 << 20
     assert "a.zip: there is no room to unpack it: 335,544,320 bytes must be left on the disk." in refusal(path)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_more_in_a_package_takes_no_more_memory(name: str, tmp_path: Path) -> None:
+    if name.endswith(".cab"):
+        pytest.importorskip("libarchive")
+    peaks = []
+    for size in (3 << 20, 12 << 20):
+        path = put(tmp_path, name, BOMBS[name](tmp_path, a_trace() + bytes(size)))
+        tracemalloc.start()
+        try:
+            for source in traces_in(path):
+                source.close()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + (1 << 20)
 
 
 def test_what_is_no_trace_is_not_unpacked_of_a_zip(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_the_sockets_of_the_story_are_the_same_from_a_dump(tmp_path: Path) -> No
         assert words in said
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("pointer_size", [4, 8])
 def test_any_encoding_gives_the_same(encoding: str, pointer_size: int, tmp_path: Path) -> None:
     (tmp_path / "etl").mkdir()
