@@ -24,7 +24,7 @@ from tests.build.event_xml import event_xml
 from tests.build.imported import Imported, collect
 from tests.build.netsh_text import netsh_text
 from tests.build.served import served
-from tests.build.text_forms import TEXT_WRITERS
+from tests.build.text_forms import TEXT_WRITERS, long_text
 from tests.build.told import NUMBERS, Number
 from tests.build.tracerpt_csv import tracerpt_csv
 from tests.build.xperf_dump import xperf_dump
@@ -271,17 +271,6 @@ EVENTS_AT_ONCE = 4
 """Of an opened socket and one send, entry and exit of each."""
 
 
-def lengthened(form: str, etl: Path, times: int) -> bytes:
-    """A text whose events stand there again and again."""
-    content = TEXT_WRITERS[form](etl)
-    if form == "XML":
-        first, *events = re.findall(rb"(?s)<Event[ >].*?</Event>", content)
-        assert len(events) == EVENTS_AT_ONCE
-        return b"<Events>" + first + b"\n".join(events * times) + b"</Events>"
-    *head, one, two, three, four, _ = content.split(b"\r\n")
-    return b"\r\n".join([*head, *[one, two, three, four] * times, b""])
-
-
 @pytest.mark.parametrize("form", [name for name in TEXT_WRITERS if name != "event log"])
 def test_a_longer_text_takes_only_a_few_bytes_an_event(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read to see the size of pointers, 4 MB, is more than these texts have."""
@@ -292,7 +281,7 @@ def test_a_longer_text_takes_only_a_few_bytes_an_event(form: str, tmp_path: Path
     etl = Trace().cpu(0, afd.opened(at_us=10), afd.sent(at_us=100, length_bytes=512)).write(tmp_path / "written.etl")
     peaks = []
     for times in (100, 1_000):
-        path = put(tmp_path, lengthened(form, etl, times))
+        path = put(tmp_path, long_text(form, etl, events=EVENTS_AT_ONCE, times=times))
         tracemalloc.start()
         try:
             (source,) = list(traces_in(path))

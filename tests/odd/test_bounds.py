@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.odd.hostile import HOSTILE
+from tests.odd.hostile_texts import HOSTILE_PACKAGES, HOSTILE_TEXTS
 
 MB = 1 << 20
 SECONDS_A_MB = 40
@@ -23,10 +24,13 @@ def _limited() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_A_MB, SECONDS_A_MB))
 
 
-@pytest.mark.parametrize("name", list(HOSTILE))
+KINDS = {**HOSTILE, **HOSTILE_TEXTS, **HOSTILE_PACKAGES}
+
+
+@pytest.mark.parametrize("name", list(KINDS))
 def test_a_megabyte_made_to_be_costly_is_collected_within_limits(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "hostile.etl"
-    path.write_bytes(HOSTILE[name](MB))
+    path = tmp_path / "hostile"
+    path.write_bytes(KINDS[name](MB))
     done = subprocess.run(
         [sys.executable, "-m", "app.cli", "collect", str(path), "--database", str(tmp_path / "database")],
         env={"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])},

@@ -13,11 +13,15 @@ from collector.inventory import Inventory
 from collector.readers.etl import EtlReader
 from collector.schema import DecodedBatch
 from tests.build import Trace
+from tests.build.packages import gzip_of, zip_of
+from tests.build.text_forms import TEXT_WRITERS
 from tests.odd.hostile import BUFFER, HOSTILE
+from tests.odd.hostile_texts import HOSTILE_PACKAGES, HOSTILE_TEXTS
 from tests.odd.work import work_of
 
 BUFFERS = 2
 EVENTS = 4_000
+TOLD = 400
 MOST = 4.4
 """Times the work at four times the size; what does not depend on the size is taken off first."""
 ENOUGH = 2_000
@@ -34,9 +38,29 @@ def _hostile(name: str, times: int, _folder: Path) -> bytes:
     return HOSTILE[name]((BUFFERS * times + 1) * BUFFER)  # one more is the header's
 
 
+def _told(form: str, times: int, folder: Path) -> bytes:
+    if form == "event log":
+        pytest.importorskip("evtx", exc_type=ImportError)
+    path = folder / f"told{times}.etl"
+    write_trace(path, MIXES["winsock"], TOLD * times)
+    return TEXT_WRITERS[form](path)
+
+
+def _packed(pack: Callable[[bytes], bytes], times: int, folder: Path) -> bytes:
+    return pack(_generated("winsock", times, folder))
+
+
+def _costly(make: Callable[[int], bytes], times: int, _folder: Path) -> bytes:
+    return make(BUFFER * times)
+
+
 KINDS: dict[str, Callable[[int, Path], bytes]] = {
     **{f"mix {name}": partial(_generated, name) for name in MIXES},
     **{name: partial(_hostile, name) for name in HOSTILE},
+    **{f"told as {name}": partial(_told, name) for name in TEXT_WRITERS},
+    "zip": partial(_packed, lambda content: zip_of({"a.etl": content})),
+    "gzip": partial(_packed, gzip_of),
+    **{name: partial(_costly, make) for name, make in {**HOSTILE_TEXTS, **HOSTILE_PACKAGES}.items()},
 }
 
 

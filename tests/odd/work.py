@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from collector import stages
+from collector.packages import traces_in
 from collector.pipeline import import_trace
 from collector.source import Source
 from collector.store import dialects
@@ -52,13 +53,15 @@ def work_of(content: bytes, folder: Path, patch: pytest.MonkeyPatch) -> Work:
         work.sql += 1
         return False
 
-    with patch.context() as context, Source.open(path) as source:
+    with patch.context() as context:
         context.setattr(dialects, "_STEPS_BETWEEN_LOOKS", _STEPS)
         context.setattr(stages, "_SECONDS_BETWEEN_NOTES", float("inf"))  # the catalog is told of progress by the clock
         _count_reads(work, context)
         _count_elements(work, context)
         with _counted_lines(work):
-            import_trace(source, TraceFolder(folder / "database"), should_cancel=ask)
+            for source in traces_in(path, should_cancel=ask):
+                with source:
+                    import_trace(source, TraceFolder(folder / "database"), should_cancel=ask)
     return work
 
 
