@@ -131,6 +131,12 @@ def test_names_that_lead_out_of_a_folder_are_only_names(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == sorted([*before, path])
 
 
+def test_a_file_without_a_name_is_one(tmp_path: Path) -> None:
+    trace = a_trace()
+    path = put(tmp_path, "odd.zip", zip_of({"?.etl": trace}).replace(b"?.etl", b"\0.etl"))
+    assert found(path) == [("a file without a name (in odd.zip)", trace)]
+
+
 def encrypted(content: bytes) -> bytes:
     """A zip archive whose files say that they are encrypted."""
     packed = bytearray(content)

@@ -23,7 +23,7 @@ def members_of_zip(stream: PackedBytes, name: str) -> Iterator[Member]:
     except _FAULTS as error:
         raise Broken(f"its directory cannot be read ({_words(error)}); the copy may be incomplete") from error
     with archive:
-        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]  # of an empty name, is_dir fails
         if len(entries) > MOST_MEMBERS:
             raise Broken(f"it has {len(entries):,} files, more than {MOST_MEMBERS:,}")
         for entry in entries:
