@@ -138,6 +138,17 @@ def test_a_file_without_a_name_is_one(tmp_path: Path) -> None:
     assert found(path) == [("a file without a name (in odd.zip)", trace)]
 
 
+def test_names_with_line_breaks_stay_in_their_line(tmp_path: Path) -> None:
+    trace = a_trace()
+    files = {"a\r\nb.etl": trace, "c\x1b[2J\n.gz": b"\x1f\x8b" + NOTES, "d\u2028.txt": NOTES}
+    faults: list[str] = []
+    assert found(put(tmp_path, "odd.zip", zip_of(files)), on_fault=faults.append) == [(r"a\r\nb.etl (in odd.zip)", trace)]
+    assert len(faults) == 1
+    assert faults[0].isprintable()
+    del files["a\r\nb.etl"]
+    assert r"It holds d\u2028.txt." in refusal(put(tmp_path, "odd.zip", zip_of(files)))
+
+
 def encrypted(content: bytes) -> bytes:
     """A zip archive whose files say that they are encrypted."""
     packed = bytearray(content)

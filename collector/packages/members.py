@@ -53,7 +53,7 @@ class PackedBytes(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
         if start + offset < 0:
-            raise OSError("before the beginning")  # what a file says, and what libraries expect
+            raise OSError("it points before its own beginning")  # what libraries expect of a file
         self._at = start + offset
         return self._at
 

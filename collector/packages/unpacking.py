@@ -19,6 +19,7 @@ from collector.errors import CollectCancelled, FormatError, PackageError, Proble
 from collector.packages.archives import members_of_7z, members_of_cabinet
 from collector.packages.members import Broken, Encrypted, Member, PackedBytes
 from collector.packages.zips import members_of_gzip, members_of_zip
+from collector.plain import plain_line
 from collector.readers.etl import is_etl
 from collector.readers.problems import DAMAGED_PACKAGE
 from collector.source import Source, nameless_file
@@ -257,6 +258,6 @@ def _write(file: io.FileIO, piece: bytes) -> None:
 
 
 def _shown(name: str) -> str:
-    """The last part of a name, cut to what fits a message."""
+    """The last part of a name, cut to what fits a message, in one line."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2] or "a file without a name"
-    return last if len(last) <= _NAME_LENGTH else f"{last[:_NAME_LENGTH]}…"
+    return plain_line(last if len(last) <= _NAME_LENGTH else f"{last[:_NAME_LENGTH]}…")
