@@ -13,9 +13,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from collector.sample import write_sample
+from collector.store import locks
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from tests.browser import Watched, chromium_path, launch, serving, watch
+from tests.build.database import BUILT_KEY, built_database
 from tests.build.imported import Imported
 
 pytestmark = [
@@ -80,6 +82,25 @@ def test_a_trace_is_dropped_on_the_start_page(browser: Browser, site: str, trace
     expect(page.get_by_role("heading", level=1)).to_have_text("dropped.etl")
     assert (watched.complaints, watched.foreign) == ([], [])
     page.context.close()
+
+
+def test_progress_is_followed_in_place_until_the_trace_is_there(browser: Browser, tmp_path: Path) -> None:
+    folder = TraceFolder(tmp_path)
+    catalog = Catalog(folder)
+    catalog.begin(BUILT_KEY, name="built.etl", path="built.etl", size_bytes=4_000_000, version="0.1.0")
+    with locks.held(folder.lock_path(BUILT_KEY), "busy"), serving(folder.root) as base:
+        page, watched = opened(browser, base)
+        page.goto(f"{base}/t/{BUILT_KEY}")
+        page.evaluate("document.body.dataset.mark = 'the same document'")
+        catalog.progress(BUILT_KEY, bytes_done=1_000_000, bytes_total=4_000_000, counts={"sockets": 7})
+        expect(page.locator(".sentence")).to_contain_text("1.00 MB of 4.00 MB read")
+        expect(page.get_by_role("progressbar", name="Read")).to_have_js_property("value", 1_000_000)
+        expect(page.locator("#known")).to_contain_text("Sockets so far7")
+        assert page.evaluate("document.body.dataset.mark") == "the same document"
+        built_database(folder.root, {})
+        expect(page.get_by_role("heading", name="Findings")).to_be_visible()
+        assert (watched.complaints, watched.foreign) == ([], [])
+        page.context.close()
 
 
 @pytest.mark.parametrize("width", [390, 1280])

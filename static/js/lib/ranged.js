@@ -1,6 +1,7 @@
 // A page whose chart chooses the range that the rest of the page answers for.
 
 import { Chart, drawWhenSeen, fail, figureOf } from "./chart.js";
+import { pageAt } from "./page.js";
 import { parseNs } from "./time.js";
 import { queryOn, readState, withState } from "./url.js";
 
@@ -96,10 +97,8 @@ async function redrawGrown(chart) {
   else if (chart.element.dataset.url) await redraw(chart, range, mine);
 }
 
-/** The server's own page for this state is where the other parts come from, so that both always say the same. */
 async function swapParts(charts, mine) {
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const { page } = await pageAt(location.href);
   if (mine !== latest) return;
   for (const part of document.querySelectorAll("[data-follows='range'][id]")) {
     const fresh = page.getElementById(part.id);
