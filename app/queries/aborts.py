@@ -153,7 +153,7 @@ SORTS = (
     Sort("initiator", abort.c.initiator),
     Sort("during", abort.c.during),
     Sort("primary", type_coerce(abort.c.is_primary, Integer), falls=True),
-    Sort("last_error", _s.c.last_error),
+    Sort("last_error", abort.c.last_error),
     Sort("location", abort.c.location),
     Sort("unread_bytes", abort.c.unread_bytes, falls=True),
     Sort("outstanding", abort.c.outstanding, falls=True),
