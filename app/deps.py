@@ -41,6 +41,11 @@ class OpenTrace:
         """The way to a page of this trace; the page itself is not on it."""
         return (Crumb("traces", self.urls("traces")), Crumb(self.head.name, self.urls("overview", trace_key=self.key)), *more)
 
+    def head_within(self, from_ns: int, to_ns: int) -> TraceHead:
+        """The head with the losses of a range that the page chose itself."""
+        found = trace.head(self.db, from_ns, to_ns)
+        return self.head if found is None else replace(self.head, losses=found.losses)
+
 
 def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
     """The trace of the URL.

@@ -1,12 +1,16 @@
 """The page around a moment: what happened near it, in whatever process."""
 
+from collections.abc import Iterator
+
 import pytest
 from fastapi.testclient import TestClient
 
+from app.filters import parse_time
 from tests.build import EXIT, Trace, afd, heap, system
 from tests.build.answers import as_json, figure_in
 from tests.build.imported import collect
 from tests.build.served import served
+from tests.build.small_trace import KEY, small_folder
 
 OTHER, OTHER_OBJECT = 5000, 0xFFFF_9A0C_1199_9080
 
@@ -48,6 +52,33 @@ def test_everything_near_a_moment_is_listed_in_time_order(busy: tuple[TestClient
     assert rows[2]["text"] == "connection aborted by the transport, reason 4: transport disconnect"
     for row in rows:
         assert client.get(f"{trace}/{row['link']}").status_code == 200, row
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with served(small_folder(tmp_path_factory.mktemp("small"))) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("moment", "kind", "text", "link"),
+    [
+        ("7.1s", "drop", "datagram of 1.20 kB dropped: no buffer space", "sockets/0xffff9a0c2a002020@20000000"),
+        ("2.4s", "overlap", "a recv shares 744 B with a send in flight",
+         "overlaps/0xffff9a0c2a001010@10000000/send:0x1f0000@1000000000/0xffff9a0c2a001010@10000000/recv:0x1f0100@1500000000"),
+        ("1.04s", "bind failure", "bind failed: STATUS_TOO_MANY_ADDRESSES 0xC0000209 · WSAENOBUFS 10055",
+         "sockets/0xffff9a0c2a004040@40000000"),
+        ("54s", "process started", "process started", "processes/4242@55000000000"),
+        ("51s", "process ended", "process ended", "processes/900@5000000"),
+    ],
+)  # fmt: skip
+def test_what_is_a_second_away_is_near(small: TestClient, moment: str, kind: str, text: str, link: str) -> None:
+    ns = int(parse_time(moment))
+    rows = [row for row in as_json(small, f"/t/{KEY}/around/{ns}")["listing"]["rows"] if row["kind"] == kind]
+
+    assert [(row["text"], row["link"]) for row in rows] == [(text, link)]
+    for far in (rows[0]["t_ns"] - 1_000_000_001, rows[0]["t_ns"] + 1_000_000_001):
+        assert kind not in [row["kind"] for row in as_json(small, f"/t/{KEY}/around/{far}")["listing"]["rows"]]
 
 
 def test_the_strip_has_a_row_a_kind_and_a_line_at_the_moment(busy: tuple[TestClient, str]) -> None:

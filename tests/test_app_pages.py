@@ -21,7 +21,7 @@ from collector.store.engine import TraceFolder
 from collector.words import MATCHES
 from tests.build.database import built_database
 from tests.build.served import served
-from tests.build.small_trace import HOSTILE, KEY, SMALL, small_folder
+from tests.build.small_trace import HOSTILE, KEY, SMALL, path_of, small_folder
 
 LISTS = (
     "processes", "sockets", "operations", "errors", "aborts", "stalls", "overlaps", "in-flight-frees", "listeners", "ports", "drops",
@@ -142,11 +142,37 @@ def test_the_navigation_leads_to_pages(client: TestClient) -> None:
     assert f'<a href="/t/{KEY}/aborts" aria-current="page">Aborts</a>' in current
 
 
+WITHOUT_RANGE = {
+    "", "/answers", "/notes", "/trust", "/heap", "/heap/{process}/compare", "/heap/{process}/{heap}:{address}", "/processes/{process}",
+    "/around/{at}", "/sockets/{socket}/{operation}", "/overlaps/{first_socket}/{first}/{second_socket}/{second}",
+    "/in-flight-frees/{socket}/{operation}", "/stacks/{stack}", "/address/{address}",
+}  # fmt: skip
+"""Pages that show a thing whole, not what happened in a range of time."""
+
+
 def test_loss_is_said_on_every_page_whose_range_it_touches(client: TestClient) -> None:
-    assert "Data was lost in this range" in client.get(f"/t/{KEY}/sockets").text
-    assert "Data was lost in this range" in client.get(f"/t/{KEY}/sockets?from=2.5s&to=9s").text
-    assert "Data was lost in this range" not in client.get(f"/t/{KEY}/sockets?from=4s").text
-    assert "Data was lost in this range" not in client.get(f"/t/{KEY}/sockets?to=1s").text
+    """Between 2 s and 3 s records were lost."""
+    documented = client.get("/openapi.json").json()["paths"]
+    routes = {route: methods["get"] for route, methods in documented.items() if route.startswith("/t/") and "get" in methods}
+    without_range = set()
+    for route in [route for route, get in routes.items() if "text/html" in get["responses"]["200"].get("content", {})]:
+        path = path_of(route).replace("/around/0", "/around/2500000000") + "?"
+        assert "Data was lost in this range" in client.get(path).text, path
+        for query, is_lost in (("from=2.5s&to=9s", True), ("from=2s&to=2.5s", True), ("from=4s&to=9s", False), ("from=500ms&to=1s", False)):
+            answer = client.get(path + query)
+            if answer.status_code == 400:
+                assert "no parameter of this name" in answer.text, path
+                without_range.add(route.removeprefix("/t/{trace_key}"))
+            else:
+                assert ("Data was lost in this range" in answer.text) == is_lost, path + query
+    assert without_range == WITHOUT_RANGE
+
+
+@pytest.mark.parametrize(
+    ("query", "is_lost"), [("2500000000", True), ("3900000000", True), ("50000000000", False), ("3900000000?within=1ms", False)]
+)
+def test_loss_is_said_around_a_moment_that_is_near_it(client: TestClient, query: str, is_lost: bool) -> None:
+    assert ("Data was lost in this range" in client.get(f"/t/{KEY}/around/{query}").text) == is_lost
 
 
 def test_the_trust_page_lists_problems_and_the_whole_file(client: TestClient) -> None:

@@ -79,7 +79,7 @@ def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
             f"{'More than ' if capped else ''}{fmt.plural(len(rows), 'thing')} of note within {fmt.duration(within)} of this moment, "
             "in all processes."
         ),
-        trace=trace.head,
+        trace=trace.head_within(first, last),
         crumbs=trace.crumbs(),
         section="events",
         canonical=path,
