@@ -1,6 +1,7 @@
 """The heap pages: timelines, windows, heaps and allocations of built traces, and of the reference story."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,7 +183,10 @@ def test_an_allocation_tells_its_history(small: tuple[TestClient, str]) -> None:
     assert first["sentence"] == "This block was allocated at +0.001\u202f000 s and was freed at +0.003\u202f000 s after 2.00 ms."
     assert second["sentence"] == "This block was allocated at +0.004\u202f000 s and is still held when the trace ends."
     assert [row["generation"] for row in second["generations"]["rows"]] == [1, 2]
-    assert client.get(f"{block}@3500000").status_code == 404
+    between = client.get(f"{block}@3500000")
+    assert between.status_code == 404
+    assert "What lived at this address:" in text_of(between.text)
+    assert re.findall(r'<a href="([^"]*@\d+)">0x', between.text) == [f"{block}@4000000", f"{block}@1000000"], "the nearest first"
     resized = as_json(client, f"{path}/{process_of(client, path)}/0x1a0000:{B:#x}@2000000")
     assert [(row["old_size"], row["size"]) for row in resized["resizes"]["rows"]] == [(256, 512)]
     assert (resized["allocation"]["size_at_open"], resized["allocation"]["row"]["size"]) == (256, 512)
@@ -230,6 +234,13 @@ def test_q10_an_overlap_has_a_page_of_its_own_with_a_picture(import_trace: Impor
     shared = next(t for t in figure_in(page.text, "memory-chart")["data"] if "fillpattern" in t)
     assert shared["y"][2] - shared["y"][1] == 1024
     assert none.status_code == 404
+    socket = f"/t/{imported.report.key}/sockets/0xffff9a0c2a001010@10000"
+    main = none.text[none.text.index("<main") :]
+    assert "One of them shares memory here:" in main
+    assert [href for href in re.findall(r'href="([^"]*)"', main) if href.startswith("/t/")] == [
+        *(f"{path}/0xffff9a0c2a001010@10000/send:0x1f0000@200000/0xffff9a0c2a001010@10000/recv:0x1f0400@300000",),
+        *(f"{socket}/recv:0x1f0400@300000", f"{socket}/send:0x1f0000@200000", path),
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------- size

@@ -1,5 +1,6 @@
 """Heap pages of one heap of a process, what the allocator reports about it, and records that do not fit."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -98,6 +99,25 @@ def test_the_last_record_of_the_trace_is_part_of_the_whole(two: tuple[Imported, 
     assert (classes["stayed"], classes["stayed_bytes"]) == (page["live_blocks"], page["live_bytes"]) == (3, 1_012)
     assert as_json(client, f"{path}/flame")["blocks"] == 3
     assert sum(row["held"] for row in as_json(client, f"{path}/growth")["rows"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("link", "nearest"),
+    [
+        ("0x1a0000@50000", ["0x1a0000@100000", "0x1a0000@5000000"]),  # before its first life
+        (f"{OTHER:#x}@50000", [f"{OTHER:#x}@200000"]),
+        ("0xdead@4000000", ["0x1a0000@5000000", f"{OTHER:#x}@200000", "0x1a0000@100000"]),
+    ],
+)
+def test_a_heap_that_is_not_there_leads_to_the_nearest(two: tuple[Imported, TestClient, str], link: str, nearest: list[str]) -> None:
+    _, client, path = two
+    answers = [client.get(f"{path}/{link}"), client.get(f"{path}/flame?heap={link}")]
+
+    for answer in answers:
+        assert answer.status_code == 404
+        assert f"has no heap {link} in this trace. The nearest:" in text_of(answer.text)
+        hrefs = re.findall(r'href="([^"]*)"', answer.text[answer.text.index("<main") :])
+        assert [href for href in hrefs if href.startswith(path)] == [*(f"{path}/{one}" for one in nearest), path]
 
 
 # ---------------------------------------------------------------------------------------------------- gauges

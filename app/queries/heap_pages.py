@@ -23,6 +23,7 @@ __all__ = [
     "heap_counters",
     "heap_processes",
     "heaps_of",
+    "nearest_heaps",
 ]
 
 _counter = TRACE.tables["heap_counter"]
@@ -34,6 +35,7 @@ _allocation = TRACE.tables["allocation"]
 
 MAX_PROCESSES = 500
 MAX_ROWS = 200
+NEAR_SHOWN = 4
 
 _COARSEST = 36
 
@@ -184,6 +186,13 @@ def find_heap(db: Connection, process_n: int, process: str, link: HeapLink) -> H
         wanted += [h.first_ns <= link.ns, or_(h.destroyed_ns.is_(None), h.destroyed_ns >= link.ns)]
     rows = _heap_rows(db, process, *wanted, limit=MAX_ROWS)
     return rows[-1] if rows else None
+
+
+def nearest_heaps(db: Connection, process_n: int, process: str, link: HeapLink) -> list[HeapRow]:
+    """The lives of a heap handle nearest to the link's time, at most NEAR_SHOWN; where there is none, other heaps of the process."""
+    rows = heaps_of(db, process_n, process)
+    same = [row for row in rows if row.handle == link.handle] or rows
+    return sorted(same, key=lambda row: abs(row.first_ns - (link.ns or 0)))[:NEAR_SHOWN]
 
 
 def _heap_rows(db: Connection, process: str, *wanted: Any, limit: int) -> list[HeapRow]:  # Any: conditions

@@ -8,7 +8,7 @@ from fastapi import Request
 
 from app.deps import OpenTrace
 from app.errors import NotFound
-from app.format import bytes_text
+from app.format import bytes_text, time
 from app.links import parse_heap, parse_process
 from app.page import Crumb, Page, TraceHead
 from app.queries import heap_pages as queries
@@ -142,9 +142,16 @@ def found_heap(trace: OpenTrace, process_n: int, process: ProcessRow, text: str,
     choose_heap(trace, process_n, process.process, link, in_query=in_query)
     found = queries.find_heap(trace.db, process_n, process.process, link)
     if found is None:
-        way = Crumb(f"the heaps of {process.name}", trace.urls("heap_process", trace_key=trace.key, process=process.process))
-        raise NotFound(f"Process {process.name} has no heap {text} in this trace.", ways=(way,))
+        near = queries.nearest_heaps(trace.db, process_n, process.process, link)
+        ways = [Crumb(_life(one), trace.urls("one_heap", trace_key=trace.key, process=process.process, heap=one.heap)) for one in near]
+        ways.append(Crumb(f"the heaps of {process.name}", trace.urls("heap_process", trace_key=trace.key, process=process.process)))
+        raise NotFound(f"Process {process.name} has no heap {text} in this trace." + (" The nearest:" if near else ""), ways=tuple(ways))
     return found
+
+
+def _life(heap: queries.HeapRow) -> str:
+    ends = f"to {time(heap.destroyed_ns)}" if heap.destroyed_ns is not None else "there when the trace ended"
+    return f"heap {heap.handle}, first seen at {time(heap.first_ns)}, {ends}"
 
 
 def _choice(heap: queries.HeapRow) -> str:

@@ -24,6 +24,7 @@ __all__ = ["ConflictPage", "OverlapPage", "router"]
 router = APIRouter()
 
 MAX_OVERLAPS = 1_000
+NEAR_SHOWN = 4
 
 _MEANING = {
     "send->send": "Two sends share memory. That is harmless if the content stays the same until both are over, and often intended.",
@@ -78,8 +79,7 @@ def overlap(request: Request, trace: ReadTrace, first_socket: str, first: str, s
     rows = overlaps_of(trace.db, one.n, limit=MAX_OVERLAPS)
     shared = [row for row in rows if row.second == other.row.operation and row.second_socket == other.row.socket]
     if not shared:
-        way = Crumb("all overlaps of this trace", trace.urls("overlaps", trace_key=trace.key))
-        raise NotFound("These two operations share no memory in this trace.", ways=(way,))
+        raise _no_overlap(trace, one, other)
     row = shared[0]
     block = _block(trace, other.allocation_n if one.allocation_n is None else one.allocation_n)
     areas = [_block_area(block)] if block else []
@@ -97,14 +97,7 @@ def overlap(request: Request, trace: ReadTrace, first_socket: str, first: str, s
         trace=trace.head,
         crumbs=trace.crumbs(Crumb("overlaps", trace.urls("overlaps", trace_key=trace.key))),
         section="overlaps",
-        canonical=trace.urls(
-            "overlap",
-            trace_key=trace.key,
-            first_socket=row.first_socket,
-            first=row.first,
-            second_socket=row.second_socket,
-            second=row.second,
-        ),
+        canonical=_path(trace, row),
         overlap=row,
         meaning=_MEANING.get(row.pair, ""),
         first=one,
@@ -128,8 +121,10 @@ def in_flight_free(request: Request, trace: ReadTrace, socket: str, operation: s
     whole = found_operation(trace, socket, operation)
     conflicts = frees_of(trace.db, whole.n)
     if not conflicts:
-        way = Crumb("all such conflicts of this trace", trace.urls("in_flight_frees", trace_key=trace.key))
-        raise NotFound("Nothing was seen to happen to the memory of this operation while it was in flight.", ways=(way,))
+        everything = Crumb("all such conflicts of this trace", trace.urls("in_flight_frees", trace_key=trace.key))
+        raise NotFound(
+            "Nothing was seen to happen to the memory of this operation while it was in flight.", ways=(_way_to(trace, whole), everything)
+        )
     blocks = _blocks(trace, whole, conflicts)
     areas = [_block_area(block) for block in blocks] + [_operation_area(whole, "")]
     first = conflicts[0]
@@ -148,6 +143,26 @@ def in_flight_free(request: Request, trace: ReadTrace, socket: str, operation: s
         chart_words="The operation's buffer and the heap blocks at its addresses, from their start to their end.",
     )
     return render(request, "in_flight_free.html", page)
+
+
+def _path(trace: OpenTrace, row: OverlapRow) -> str:
+    sockets = {"first_socket": row.first_socket, "second_socket": row.second_socket}
+    return trace.urls("overlap", trace_key=trace.key, first=row.first, second=row.second, **sockets)
+
+
+def _no_overlap(trace: OpenTrace, one: OperationWhole, other: OperationWhole) -> NotFound:
+    """Says that two operations share nothing, with what each of them shares with others, and with themselves."""
+    near = {_path(trace, row): row for whole in (one, other) for row in overlaps_of(trace.db, whole.n, limit=NEAR_SHOWN)}
+    ways = [Crumb(_shared_words(row), path) for path, row in [*near.items()][:NEAR_SHOWN]]
+    ways += [_way_to(trace, one), _way_to(trace, other)]
+    ways.append(Crumb("all overlaps of this trace", trace.urls("overlaps", trace_key=trace.key)))
+    said = " One of them shares memory here:" if near else ""
+    return NotFound(f"These two operations share no memory in this trace.{said}", ways=tuple(ways))
+
+
+def _way_to(trace: OpenTrace, whole: OperationWhole) -> Crumb:
+    row = whole.row
+    return Crumb(f"the {row.kind} itself", trace.urls.below(trace.key, f"sockets/{row.socket}/{row.operation}"))
 
 
 def _block(trace: OpenTrace, n: int | None) -> AllocationRow | None:
