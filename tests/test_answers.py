@@ -10,10 +10,18 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.answers import ANSWERS
+from collector.errors import CollectCancelled
+from collector.limits import Limits, parse_who
+from collector.pipeline import import_trace
 from collector.sample import write_sample
+from collector.source import Source
+from collector.stages import Progress
+from collector.store.engine import TraceFolder
+from tests.build.answers import text_of
 from tests.build.database import BUILT_KEY, built_database
 from tests.build.imported import Imported, collect
 from tests.build.served import served
+from tests.build.small_trace import KEY, small_folder
 
 S = 1_000_000_000
 
@@ -107,6 +115,26 @@ def test_q07_a_page_has_a_ceiling_whatever_the_size(pages: Pages) -> None:
     assert len(pages.client.get(f"/t/{pages.key}/operations").text) < 300_000
 
 
+def test_q07_a_large_trace_is_collected_with_progress_in_part_or_not_at_all(tmp_path: Path) -> None:
+    write_sample(tmp_path / "sample.etl")
+    folder, told = TraceFolder(tmp_path / "database"), list[Progress]()
+    part = Limits((parse_who("ledger.exe"),), 30 * S, 40 * S)
+    with pytest.raises(CollectCancelled), Source.open(tmp_path / "sample.etl") as source:
+        import_trace(source, folder, should_cancel=lambda: True)
+    assert list(folder.trace_keys()) == []
+
+    with Source.open(tmp_path / "sample.etl") as source:
+        key = import_trace(source, folder, told.append, limits=part).key
+    with served(folder) as client:
+        rows = Pages(client, key).rows("allocations?limit=1000")
+
+    assert [progress.bytes_done for progress in told] == sorted(progress.bytes_done for progress in told)
+    assert told[-1].bytes_done > 0
+    assert {row["process"]["image"] for row in rows} == {"ledger.exe"}
+    assert any(row["first_ns"] >= 30 * S for row in rows)
+    assert all(row["first_ns"] <= 40 * S for row in rows)
+
+
 def test_q08_one_socket_from_start_to_end(pages: Pages) -> None:
     (abort,) = (row for row in pages.rows("aborts?process=shopfront&reason=4"))
     socket = pages.page(f"sockets/{abort['socket']}")
@@ -184,6 +212,12 @@ def test_q14_what_is_in_the_file_and_why_a_view_is_empty(pages: Pages) -> None:
 def test_q15_why_a_datagram_socket_reports_a_reset(pages: Pages) -> None:
     rows = pages.rows(f"{link_of('Q15')}&process=svchost")
     assert [(row["kind"], row["status"]) for row in rows] == [("recvmsg", "0xc000020d")]
+    (finding,) = pages.findings("Q15")
+    assert "the socket had sent to 3 addresses. SIO_UDP_CONNRESET was switched on." in finding["text"]
+    socket = pages.page(f"sockets/{rows[0]['socket']}")
+    assert [(row["name"], row["value"]) for row in socket["options"]["rows"]] == [("SIO_UDP_CONNRESET", 1)]
+    earlier = f"operations?endpoint={rows[0]['socket']}&kind=sendmsg&to={rows[0]['completed_ns']}"
+    assert rows[0]["peer"] in {row["peer"] for row in pages.rows(earlier)}
 
 
 def test_q16_whether_small_sends_wait(pages: Pages) -> None:
@@ -197,6 +231,14 @@ def test_q17_both_ends_of_a_local_connection(pages: Pages) -> None:
     here, there = pages.rows(link_of("Q17"))
     assert (here["local"], here["remote"]) == (there["remote"], there["local"])
     assert (here["bytes_sent"], here["bytes_received"]) == (there["bytes_received"], there["bytes_sent"])
+    html = pages.client.get(f"/t/{pages.key}/sockets/{here['socket']}").text
+    assert 'id="socket-timeline"' in html
+    assert 'id="peer-timeline"' in html
+    path = f"/t/{pages.key}/sockets/{here['socket']}/timeline?from={S}&to={30 * S}"
+    own, other = (pages.client.get(path + end).json()["figure"] for end in ("", "&end=other"))
+    assert own["layout"]["meta"] == other["layout"]["meta"], "one axis for both"
+    assert other == pages.client.get(path.replace(here["socket"], there["socket"])).json()["figure"]
+    assert other != own
 
 
 def test_q18_which_process_really_owns_a_socket(pages: Pages) -> None:
@@ -204,6 +246,15 @@ def test_q18_which_process_really_owns_a_socket(pages: Pages) -> None:
     assert (first, second) == ("portstorm.exe", "notes.exe")  # one process id, two programs
     assert {row["process"]["image"] for row in pages.rows("sockets?process=8412")} == {"portstorm.exe", "notes.exe"}
     assert pages.page("operations?foreign=yes")["sentence"] == "No operations posted under another process id."
+
+
+def test_q18_an_operation_shows_the_owner_and_the_process_in_whose_thread_it_was_posted(tmp_path: Path) -> None:
+    with served(small_folder(tmp_path)) as client:
+        small = Pages(client, KEY)
+        (row,) = small.rows("operations?foreign=yes")
+        html = client.get(f"/t/{KEY}/sockets/{row['socket']}/{row['operation']}").text
+    assert (row["operation"], row["posted_pid"], row["process"]["pid"]) == ("recv:0x1f0100@1500000000", 4, 4242)
+    assert "header pid 4 (differs from the owner's)" in text_of(html)
 
 
 def test_q19_a_link_shows_the_same_in_another_copy(pages: Pages, tmp_path: Path) -> None:
@@ -249,7 +300,15 @@ def test_q24_how_each_heap_grows(pages: Pages) -> None:
     assert "ledger.exe" in str(heap)
     process = next(row for row in pages.rows("processes") if row["image"] == "ledger.exe")
     assert process["peak_bytes"] > 6_000_000
-    pages.page(f"heap/{process['process']}")
+    path = f"heap/{process['process']}"
+    page = pages.page(path)
+    figure = pages.client.get(f"/t/{pages.key}/{path}/timeline").json()["figure"]
+    lines = {line["name"]: line for line in figure["data"]}
+    assert lines["peak"]["y"] == [page["peak_bytes"]] == [process["peak_bytes"]]
+    assert lines["live bytes"]["y"][-1] == page["live_bytes"] == sum(row["live_bytes"] for row in page["heaps"]["rows"])
+    assert lines["live blocks"]["y"][-1] == page["live_blocks"]
+    assert figure["layout"]["yaxis"]["title"]["text"] == "change since<br>the trace began"
+    assert sum(lines["allocated"]["y"]) + sum(lines["released"]["y"]) == page["live_blocks"], "what came and went"
 
 
 def test_q25_leak_or_fragmentation(pages: Pages) -> None:
@@ -257,7 +316,13 @@ def test_q25_leak_or_fragmentation(pages: Pages) -> None:
     assert leak["ledger.exe"]["held_count"] == 29
     held = pages.rows("allocations?process=ledger&state=live&sort=-size")
     assert all(row["end_ns"] is None for row in held)
-    assert pages.findings("Q25") or pages.findings("Q02")
+    page = pages.page(f"heap/{held[0]['process']['link']}")
+    grown = page["fills"]["rows"][0]
+    assert (grown["verdict"], grown["filled_percent"]) == ("fragmentation, or a peak kept", 2)
+    assert grown["more_committed"] > 6_000_000 > 200_000 > grown["more_held"] > 0
+    assert page["window"]["classes"]["stayed"] == len(held) + 340
+    one = pages.page(f"heap/{grown['process']}/{grown['heap']}")
+    assert one["fill"]["answer"]["verdict"] == "fragmented"
 
 
 def test_every_question_is_reached_from_the_navigation_and_its_findings_from_there(pages: Pages) -> None:
