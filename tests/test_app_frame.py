@@ -16,6 +16,9 @@ from tests.build.imported import Imported
 from tests.build.served import served
 from tests.build.small_trace import KEY, path_of, small_folder
 
+BESIDE = ("/", "/findings", "/search?q=10054", "/compare", f"/compare?a={KEY}&b={KEY}", "/help", "/help/recording", "/docs")
+"""Pages that belong to no trace, or to several."""
+
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
@@ -51,12 +54,27 @@ def test_every_page_has_a_title_the_way_to_it_and_one_sentence(pages: dict[str, 
         assert f"/t/{KEY}" in crumbs or path == f"/t/{KEY}", path
 
 
+@pytest.mark.parametrize("path", BESIDE)
+def test_pages_beside_a_trace_have_the_same_frame(client: TestClient, path: str) -> None:
+    html = client.get(path).text
+    (sentence,) = re.findall(r'<p class="sentence">(.*?)</p>', html, re.DOTALL)
+    crumbs = re.findall(r'href="([^"]*)"', re.findall(r'aria-label="Where you are">(.*?)</nav>', html, re.DOTALL)[0])
+
+    assert len(re.findall(r"<h1>[^<]+</h1>", html)) == 1
+    assert sentence.strip().endswith("."), sentence
+    assert len(re.findall(r"<title>[^<]+ – sockscope</title>", html)) == 1
+    assert crumbs[:1] == ([] if path == "/" else ["/"])
+    assert '<form class="search" role="search" action="/search" method="get">' in html
+    assert unescape(sentence).strip() == unescape(re.findall(r'<meta name="description" content="([^"]*)"', html)[0])
+
+
 def test_every_page_has_the_search_box_and_the_clock(pages: dict[str, str]) -> None:
     for path, html in pages.items():
         assert re.search(r'<form class="search" role="search" action="/search" method="get">', html), path
         assert f'<input type="hidden" name="trace" value="{KEY}">' in html, path
         assert '<input id="search" type="search" name="q"' in html, path
-        assert 'data-clock="utc"' in html, path
+        assert re.search(r'data-clock="" aria-current="true">since', html), path
+        assert re.search(r'data-clock="utc">UTC', html), path
 
 
 def test_the_overview_says_what_was_recorded_where_when_and_how_long(pages: dict[str, str]) -> None:

@@ -69,6 +69,20 @@ def test_pages_and_charts_of_the_sample_are_light(sample: Imported) -> None:
     check(sample)
 
 
+def test_pages_of_all_traces_are_light(tmp_path: Path) -> None:
+    """The list of traces, their findings, a search and a comparison, of thirty traces with many findings each."""
+    finding = SMALL["finding"][1] | {"text": "client.exe freed 8,192 bytes while a receive was using them. " * 4}
+    rows = SMALL | {"finding": [finding] * 20}
+    keys = [f"{number:012x}" for number in range(30)]
+    for key in keys:
+        folder = built_database(tmp_path, rows, key=key, name="a recording of some machine with a name of some length.etl")
+    with served(folder) as client:
+        for path in ("/", "/?group=program", "/findings", "/search?q=10054", "/compare", f"/compare?a={keys[0]}&b={keys[1]}"):
+            answer = client.get(path, headers={"Accept": "text/html"})
+            assert answer.status_code == 200, path
+            assert len(answer.content) < PAGE_BYTES, path
+
+
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["story-mixed", "story-32"])
 def test_pages_and_charts_of_a_story_trace_are_light(shared_dir: Path, tmp_path: Path, name: str) -> None:
