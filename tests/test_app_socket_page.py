@@ -1,5 +1,7 @@
 """The page of one socket: what it says of built traces, what its links mean, how large it gets."""
 
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -218,6 +220,20 @@ def test_the_range_of_the_url_chooses_chart_operations_and_records(told: tuple[T
     assert (chart["from_ns"], chart["figure"]) == ("1900000", figure_in(answer, "socket-timeline"))
 
 
+def test_the_links_beside_a_range_lead_half_of_it_away_or_around_its_middle(told: tuple[TestClient, str]) -> None:
+    client, trace = told
+    html = client.get(f"{trace}/sockets/{LINK}?kind=post&from=1900000&to=2600000&after=2000000").text
+    links = dict(re.findall(r'<a href="([^"]*)" data-range>[^a-z]*([a-z ]+)', html))
+
+    assert {words.strip(): unescape(href).partition("?")[2] for href, words in links.items()} == {
+        "earlier": "kind=post&from=1550000&to=2250000",
+        "later": "kind=post&from=2250000&to=2950000",
+        "closer": "kind=post&from=2075000&to=2425000",
+        "wider": "kind=post&from=1550000&to=2950000",
+        "all of it": "kind=post",
+    }
+
+
 def test_bytes_in_a_late_range_count_from_the_sockets_start(import_trace: ImportTrace) -> None:
     client, trace = client_of(import_trace, connection(afd.sent(at_us=4_000_000, length_bytes=100)))
     figure = client.get(f"{trace}/sockets/{LINK}/timeline?from=3999000000&to=4001000000").json()["figure"]
@@ -293,6 +309,43 @@ def test_records_are_paged_without_gaps_even_within_one_moment(tmp_path: Path) -
     assert seen == list(range(270))
 
 
+def test_a_selected_operation_has_its_rows_where_the_lists_end_before_it(tmp_path: Path) -> None:
+    """The 90th of 120 receives: its row stands below the first 50, the records begin with its post."""
+    posted_ns = 89 * SECOND // 2
+    link, path = f"recv:0x1f0000@{posted_ns}", f"/t/{BUILT_KEY}/sockets/0x10@0"
+    with served(built_database(tmp_path, many_operations(120))) as client:
+        page = as_json(client, f"{path}?selected={link}")
+        html = client.get(f"{path}?selected={link}").text
+        first = as_json(client, page["events"]["first_href"].partition("#")[0])
+        among = as_json(client, f"{path}?selected={page['operations']['rows'][3]['operation']}")
+        outside = as_json(client, f"{path}?selected={link}&to=10s")
+
+    assert [row["posted_ns"] for row in page["operations"]["rows"]] == [i * SECOND // 2 for i in (*range(50), 89)]
+    assert "The first 50, and the selected one." in text_of(html)
+    assert [row["operation"] for row in page["events"]["rows"][:2]] == [link, link]
+    assert html.count('aria-selected="true"') == 3, "the operation, its post and its completion"
+    assert (first["events"]["rows"][0]["t_ns"], first["selected"]) == (0, link)
+    assert (len(among["operations"]["rows"]), among["added"], among["events"]["turned_to"]) == (50, None, None)
+    assert (outside["added"], outside["events"]["turned_to"]) == (None, None)
+
+
+@pytest.mark.parametrize(("query", "is_turned"), [("kind=completion", True), ("text=posted", True), ("kind=abort", False)])
+def test_the_records_of_a_selected_operation_are_found_through_a_filter(tmp_path: Path, query: str, is_turned: bool) -> None:
+    link = f"recv:0x1f0000@{199 * SECOND // 4}"
+    with served(built_database(tmp_path, many_operations(240))) as client:
+        rows = as_json(client, f"/t/{BUILT_KEY}/sockets/0x10@0?selected={link}&{query}")["events"]["rows"]
+
+    assert [row["operation"] for row in rows[:1]] == [link] * is_turned
+
+
+@pytest.mark.parametrize("selected", ["", "nothing", "recv:0x1f0000", "recv:0x1f0000@7", "<b>:0x1@1"])
+def test_a_selection_that_is_not_there_changes_nothing(told: tuple[TestClient, str], selected: str) -> None:
+    client, path = told
+    page, plain = (as_json(client, f"{path}/sockets/{LINK}{query}") for query in (f"?selected={selected}", ""))
+    assert page["added"] is None
+    assert [page[part]["rows"] for part in ("operations", "events")] == [plain[part]["rows"] for part in ("operations", "events")]
+
+
 # ---------------------------------------------------------------------------------------------------- its size
 
 
@@ -300,7 +353,7 @@ def one_socket(**more: object) -> dict[str, object]:
     return {"endpoint": 0x10, "end": "open_at_end", "first_ns": 0, "last_ns": 60 * SECOND, "create_seen": True, "created_ns": 0} | more
 
 
-def many_operations(number: int) -> dict[str, list[dict[str, object]]]:
+def many_operations(number: int, *, lasting_ns: int = 2_500_000) -> dict[str, list[dict[str, object]]]:
     """A socket with `number` receives in a minute, each in flight for 2.5 ms, and their roll-ups."""
     width = 60 * SECOND // number
     operations: list[dict[str, object]] = [
@@ -308,8 +361,8 @@ def many_operations(number: int) -> dict[str, list[dict[str, object]]]:
             "socket_n": 1,
             "kind": 3,
             "posted_ns": i * width,
-            "completed_ns": i * width + 2_500_000,
-            "end_ns": i * width + 2_500_000,
+            "completed_ns": i * width + lasting_ns,
+            "end_ns": i * width + lasting_ns,
             "bytes": 100,
             "space": 1,
             "buffer": 0x1F0000,

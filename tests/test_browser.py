@@ -1,6 +1,7 @@
 """The dashboard in a browser: one question of a user each, on the sample trace."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ pytest.importorskip("playwright")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.browser import chromium_path, launch, serving, watch
+from collector.store import locks
+from collector.store.catalog import Catalog
+from tests.browser import Watched, chromium_path, launch, serving, watch
 from tests.build.answers import as_json
 from tests.build.database import built_database
 from tests.build.imported import Imported
@@ -30,9 +33,19 @@ pytestmark = [
 CHART_WIDTH = "document.querySelector('.js-plotly-plot .main-svg').getBoundingClientRect().width"
 
 
+COLLECTING = "aaaabbbbcccc"
+"""The key of a trace that is still being collected."""
+
+
 @pytest.fixture(scope="module")
-def site(sample: Imported) -> Iterator[str]:
-    with serving(sample.folder.root) as base:
+def site(sample: Imported, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The sample, the small trace, and one that is being collected."""
+    root = tmp_path_factory.mktemp("site") / "database"
+    shutil.copytree(sample.folder.root, root)
+    folder = built_database(root, SMALL, key=KEY)
+    catalog = Catalog(folder)
+    catalog.begin(COLLECTING, name="big.etl", path="big.etl", size_bytes=4_000_000_000, version="0.1.0")
+    with locks.held(folder.lock_path(COLLECTING), "busy"), serving(root) as base:
         yield base
 
 
@@ -86,7 +99,9 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
         "traces by program": "/?group=program",
         "findings of all": "/findings",
         "search in all": "/search?q=10054",
-        "two traces": f"/compare?a={trace.removeprefix('/t/')}",
+        "a trace to choose": f"/compare?a={trace.removeprefix('/t/')}",
+        "two traces": f"/compare?a={trace.removeprefix('/t/')}&b={KEY}",
+        "collecting": f"/t/{COLLECTING}",
         "overview": trace,
         "trust": f"{trace}/trust",
         "processes": f"{trace}/processes",
@@ -134,10 +149,38 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
     }
 
 
-def open_page(page: Page, url: str) -> None:
+REFUSED = {
+    "no such trace": (404, "/t/ffffffffffff"),
+    "no such page": (404, "/nothing"),
+    "no such socket": (404, "{trace}/sockets/0xffff000000000001@1"),
+    "no such filter": (400, "{trace}/sockets?colour=red"),
+    "a value that is none": (400, "{trace}/operations?kind=jump"),
+    "several of one name": (300, "{trace}/processes/8412"),
+    "not yet": (503, f"/t/{COLLECTING}/sockets"),
+}
+"""Links that lead to no view, and the status of what is said instead."""
+
+
+def open_page(page: Page, url: str, status: int = 200) -> None:
     response = page.goto(url, wait_until="networkidle")
     assert response is not None
-    assert response.status == 200, url
+    assert response.status == status, url
+
+
+def every_page(context: BrowserContext, site: str, trace: str, places: dict[str, str]) -> Iterator[tuple[str, Page, Watched]]:
+    """Each page with its name, all its charts drawn; closed when the next is asked for."""
+    whole = {name: (200, path) for name, path in places.items()} | REFUSED
+    for name, (status, path) in whole.items():
+        page = context.new_page()
+        watched = watch(page, site)
+        open_page(page, site + path.format(trace=trace), status)
+        for chart in page.locator("[data-chart]").all():
+            chart.scroll_into_view_if_needed()
+        expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=20_000)
+        # Of an answer that is no success the browser itself tells its console.
+        watched.complaints = [said for said in watched.complaints if status == 200 or f"with a status of {status}" not in said]
+        yield name, page, watched
+        page.close()
 
 
 def test_the_pages_that_are_looked_at_are_of_every_kind(sample: Imported, places: dict[str, str]) -> None:
@@ -154,18 +197,14 @@ def test_the_pages_that_are_looked_at_are_of_every_kind(sample: Imported, places
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark"), (2560, "light")])
-def test_every_page_is_quiet_and_fits(browser: Browser, site: str, places: dict[str, str], width: int, scheme: str) -> None:
+def test_every_page_is_quiet_and_fits(browser: Browser, site: str, trace: str, places: dict[str, str], width: int, scheme: str) -> None:
     """No console error, no request to another server, nothing wider than the window."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light")
     faults = []
-    for name, path in places.items():
-        page = context.new_page()
-        watched = watch(page, site)
-        open_page(page, site + path)
+    for name, page, watched in every_page(context, site, trace, places):
         too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         if watched.complaints or watched.foreign or too_wide > 0:
             faults.append((name, watched.complaints, watched.foreign, too_wide))
-        page.close()
     context.close()
     assert faults == []
 
@@ -204,22 +243,19 @@ def test_on_a_small_screen_the_page_is_seen_in_the_navigation_and_numbers_have_n
     context.close()
 
 
-def test_no_page_has_a_serious_accessibility_violation(browser: Browser, site: str, places: dict[str, str]) -> None:
+def test_no_page_has_a_serious_accessibility_violation(browser: Browser, site: str, trace: str, places: dict[str, str]) -> None:
     faults = []
     for scheme in ("light", "dark"):
         context = browser.new_context(
             viewport={"width": 1280, "height": 900}, color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True
         )
-        for name, path in places.items():
-            page = context.new_page()
-            open_page(page, site + path)
+        for name, page, _ in every_page(context, site, trace, places):
             violations = Axe().run(page).response["violations"]
             faults += [
                 (scheme, name, violation["id"], violation["nodes"][0]["html"][:120])
                 for violation in violations
                 if violation["impact"] in ("serious", "critical")
             ]
-            page.close()
         context.close()
     assert faults == []
 
@@ -267,9 +303,11 @@ def test_from_a_finding_to_its_evidence_to_the_socket(page: Page, site: str, tra
     page.get_by_role("link", name=re.compile(r"was aborted while it was open \(reason 4")).first.click()
     page.wait_for_load_state()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    sockets = page.locator("main a[href*='/sockets/']").evaluate_all("links => links.map(link => link.getAttribute('href'))")
-    page.goto(site + next(href for href in sockets if re.search(r"/sockets/0x[0-9a-f]+@\d+$", href)))
-    page.wait_for_url(re.compile(r"/sockets/0x[0-9a-f]+@\d+"))
+    link = re.compile(r"/sockets/0x[0-9a-f]+@\d+$")
+    sockets = page.locator("main a[href*='/sockets/']")
+    hrefs = sockets.evaluate_all("links => links.map(link => link.getAttribute('href'))")
+    sockets.nth(next(place for place, href in enumerate(hrefs) if link.search(href))).click()
+    page.wait_for_url(link)
     expect(page.locator("main")).to_contain_text("transport")
     expect(page.locator("main")).to_contain_text("reason 4")
 
@@ -295,24 +333,31 @@ def test_a_zoomed_link_shows_the_same_view_in_another_browser(
     page.wait_for_url(re.compile("selected="))
     link = page.url
 
-    def view(other: Page) -> tuple[object, list[str], str]:
-        axis = other.evaluate("document.querySelector('.js-plotly-plot').layout.xaxis.range")
+    def view(other: Page) -> tuple[list[float], list[str], list[str], list[dict[str, float]]]:
+        """The axis, the rows, those that are marked, and the outline of the bar that is."""
+        marked = other.wait_for_function(
+            "() => (shapes => shapes.length && shapes)(document.querySelector('.js-plotly-plot').layout.shapes.filter(MARKED))".replace(
+                "MARKED", "shape => shape.name === 'selected'"
+            )
+        ).json_value()
         return (
-            axis,
+            other.evaluate("document.querySelector('.js-plotly-plot').layout.xaxis.range"),
             other.locator("tr[data-link]").evaluate_all("rows => rows.map(row => row.innerText)"),
-            other.locator("tr[aria-selected=true]").inner_text(),
+            other.locator("tr[aria-selected=true]").all_inner_texts(),
+            [{end: shape[end] for end in ("x0", "x1", "y0", "y1")} for shape in marked],
         )
 
-    page.wait_for_timeout(300)
     first = view(page)
     fresh = browser.new_context(viewport={"width": 1280, "height": 900})
     other = fresh.new_page()
     open_page(other, link)
-    expect(other.locator("tr[aria-selected=true]")).to_have_count(1)
     second = view(other)
     fresh.close()
-    assert first[1:] == second[1:]
-    assert [float(str(v)) for v in first[0]] == pytest.approx([float(str(v)) for v in second[0]])  # type: ignore[attr-defined]  # two numbers
+    assert first[1:3] == second[1:3]
+    assert first[2], "the row is marked"
+    assert first[0] == pytest.approx(second[0])
+    assert len(first[3]) == 1, "its bar is outlined"
+    assert first[3][0] == pytest.approx(second[3][0])
 
 
 @pytest.mark.parametrize("spelling", ["10054", "WSAECONNRESET", "0xC000020D", "STATUS_CONNECTION_RESET", "3221225997"])

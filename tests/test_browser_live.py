@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("playwright")
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from collector.follow import Followed, Pace, follow
@@ -96,6 +97,22 @@ def page(browser: Browser) -> Page:
     return context.new_page()
 
 
+def test_a_growing_page_is_quiet_fits_and_can_be_used_by_all(browser: Browser, site: str, grown: Grown) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 900}, bypass_csp=True)
+    page = context.new_page()
+    watched = watch(page, site)
+    for path in ("", "/operations"):
+        page.goto(f"{site}/t/{grown.keys[0]}{path}")
+        upto = page.locator("#live .upto").inner_text()
+        grown.write(3)
+        expect(page.locator("#live .upto")).not_to_have_text(upto)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        violations = Axe().run(page).response["violations"]
+        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+    assert (watched.complaints, watched.foreign) == ([], [])
+    context.close()
+
+
 def rows(page: Page) -> int:
     return page.locator("main table.list tbody tr").count()
 
@@ -146,13 +163,14 @@ def test_a_chart_and_the_selection_go_along(page: Page, site: str, grown: Grown)
     row = page.locator("tr[data-link]").nth(2)
     chosen = row.get_attribute("data-link")
     row.locator("td").last.click()
-    expect(page.locator("tr[aria-selected]")).to_have_attribute("data-link", str(chosen))
+    marked = page.locator("#operations tr[aria-selected]")
+    expect(marked).to_have_attribute("data-link", str(chosen))
     url = page.url
     assert "selected=" in url
 
     grown.write(3)
     expect(drawn).not_to_have_attribute("data-drawn", "1")
-    expect(page.locator("tr[aria-selected]")).to_have_attribute("data-link", str(chosen))
+    expect(marked).to_have_attribute("data-link", str(chosen))
     assert page.url == url
     assert page.locator(".js-plotly-plot").count() == page.locator("[data-chart][data-drawn]").count()
 

@@ -19,6 +19,7 @@ from collector.store.engine import TraceFolder
 from tests.browser import Watched, chromium_path, launch, serving, watch
 from tests.build.database import BUILT_KEY, built_database
 from tests.build.imported import Imported
+from tests.test_app_socket_page import many_operations
 
 pytestmark = [
     pytest.mark.browser,
@@ -141,7 +142,7 @@ def test_copy_link_gives_the_view_as_it_is_now(browser: Browser, sample: Importe
         assert copied.startswith(f"{base}{path}?from=1000&to=50000000000&selected=")
         other, _ = opened(browser, base)
         other.goto(copied, wait_until="networkidle")
-        expect(other.locator("tr[aria-selected=true]")).to_have_count(1)
+        expect(other.locator("#operations tr[aria-selected=true]")).to_have_count(1)
         assert watched.complaints == []
         page.context.close()
         other.context.close()
@@ -202,6 +203,112 @@ def test_a_zoomed_filtered_and_marked_view_is_copied_and_seen_elsewhere(browser:
         other.context.close()
 
 
+def click_bar(page: Page, link: str = "") -> str:
+    """Click on the bar of an operation, on the longest where none is named; gives its link."""
+    place = page.evaluate(
+        """link => {
+            const plot = document.getElementById("socket-timeline");
+            const bars = plot._fullData.filter(t => t.type === "bar" && t.orientation === "h" && t.meta?.selects);
+            let best = null;
+            for (const t of bars) for (let i = 0; i < t.x.length; i++)
+                if (link ? t.customdata[i][0] === link : !best || t.x[i] > best.length) best = { t, i, length: t.x[i] };
+            const axis = (kind, ref) => plot._fullLayout[kind + "axis" + (ref ?? kind).slice(1)];
+            const x = axis("x", best.t.xaxis), y = axis("y", best.t.yaxis), box = plot.getBoundingClientRect();
+            return { left: box.left + x._offset + x.l2p(best.t.base[best.i] + best.length / 2),
+                     top: box.top + y._offset + y.l2p(best.t.y[best.i]), link: best.t.customdata[best.i][0] };
+        }""",
+        link,
+    )
+    page.mouse.move(place["left"], place["top"])
+    page.mouse.click(place["left"], place["top"])
+    page.wait_for_url(re.compile("selected="))
+    return str(place["link"])
+
+
+def rows_of(page: Page, *, marked: bool = False) -> list[list[str]]:
+    """What the operations and the records say, row by row; or only those rows that are marked."""
+    which = "tr[aria-selected=true]" if marked else "tbody tr"
+    return [
+        page.locator(f"{table} {which}").evaluate_all("rows => rows.map(row => row.innerText)") for table in ("#operations", "#records")
+    ]
+
+
+def test_a_bar_beyond_the_first_rows_brings_its_rows_and_its_link_shows_the_same(browser: Browser, tmp_path: Path) -> None:
+    """A socket with 120 receives, of which the lists show 50 at first: its 90th and 95th are clicked, then the row of a record."""
+    link, later = (f"recv:0x1f0000@{number * 500_000_000}" for number in (89, 94))
+    with serving(built_database(tmp_path, many_operations(120, lasting_ns=400_000_000)).root) as base:
+        page, watched = opened(browser, base, viewport={"width": 1280, "height": 900})
+        page.goto(f"{base}/t/{BUILT_KEY}/sockets/0x10@0", wait_until="networkidle")
+        page.evaluate("document.body.dataset.mark = 'the same document'")
+        views = []
+        for at in (link, later):
+            page.locator("#socket-timeline").scroll_into_view_if_needed()
+            axis_of(page, "socket-timeline")
+            assert click_bar(page, at) == at
+            row = page.locator("#operations tr[aria-selected=true]")
+            expect(row).to_have_attribute("data-link", at)
+            expect(page.locator("#records tr[aria-selected=true]")).to_have_count(2)
+            expect(page.locator("#operations tbody tr")).to_have_count(51)
+            expect(row).to_be_in_viewport()
+            views.append(page.url)
+        page.locator("#records tbody tr").nth(8).focus()
+        page.locator("#records tbody tr").nth(8).locator("td").last.click()
+        expect(page.locator("#records tr[aria-selected=true]")).to_have_count(2)
+        expect(page.locator("#records tbody tr").nth(8)).to_have_attribute("aria-selected", "true")  # the list stays where it is
+        expect(page.locator("#operations tr[aria-selected=true]")).to_have_count(1)
+        shown, marked = rows_of(page), rows_of(page, marked=True)
+        assert page.evaluate("document.body.dataset.mark") == "the same document"
+
+        for with_script in (True, False):
+            other, _ = opened(browser, base, viewport={"width": 1280, "height": 900}, java_script_enabled=with_script)
+            other.goto(page.url, wait_until="networkidle")
+            assert rows_of(other) == shown
+            assert rows_of(other, marked=True) == marked
+            other.goto(views[0], wait_until="networkidle")
+            expect(other.locator("#operations tr[aria-selected=true]")).to_have_attribute("data-link", link)
+            other.context.close()
+        assert watched.complaints == []
+        page.context.close()
+
+
+def test_the_steps_beside_a_chart_move_it_in_place(browser: Browser, sample: Imported) -> None:
+    """Later, with the mouse and with the keyboard; a double click shows all of it; back leads back."""
+    with serving(sample.folder.root) as base:
+        page, watched = opened(browser, base, viewport={"width": 1280, "height": 900})
+        path = base + busy_socket(sample)
+        page.goto(f"{path}?from=10000000000&to=14000000000", wait_until="networkidle")
+        page.evaluate("document.body.dataset.mark = 'the same document'")
+        page.locator("#socket-timeline").scroll_into_view_if_needed()
+        before = axis_of(page, "socket-timeline")
+        later = page.get_by_role("link", name="later")
+
+        later.click()
+        page.wait_for_url(f"{path}?from=12000000000&to=16000000000")
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+        assert axis_of(page, "socket-timeline") == pytest.approx([end + (before[1] - before[0]) / 2 for end in before])
+        later.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{path}?from=14000000000&to=18000000000")
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+        expect(later).to_be_focused()
+
+        box = page.locator("#socket-timeline .nsewdrag").first.bounding_box()
+        assert box is not None
+        page.mouse.dblclick(box["x"] + box["width"] / 2, box["y"] + 3)
+        page.wait_for_url(path)
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+        expect(page.locator("#range")).to_contain_text("all of it")
+        whole = axis_of(page, "socket-timeline")
+        assert whole[1] - whole[0] > 5 * (before[1] - before[0])
+        page.go_back()
+        page.wait_for_url(f"{path}?from=14000000000&to=18000000000")
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+        assert axis_of(page, "socket-timeline")[1] < whole[1]
+        assert page.evaluate("document.body.dataset.mark") == "the same document"
+        assert watched.complaints == []
+        page.context.close()
+
+
 def test_a_click_on_a_bar_marks_its_row(browser: Browser, sample: Imported) -> None:
     ((quiet,),) = sample.rows("SELECT socket FROM v_aborts WHERE reason = 4 AND on_listener = 0 ORDER BY t_ns LIMIT 1")
     with serving(sample.folder.root) as base:
@@ -209,24 +316,9 @@ def test_a_click_on_a_bar_marks_its_row(browser: Browser, sample: Imported) -> N
         page.goto(f"{base}/t/{sample.report.key}/sockets/{quiet}", wait_until="networkidle")
         page.locator("#socket-timeline").scroll_into_view_if_needed()
         axis_of(page, "socket-timeline")
-        place = page.evaluate(
-            """() => {
-                const plot = document.getElementById("socket-timeline");
-                const bars = plot._fullData.filter(t => t.type === "bar" && t.orientation === "h" && t.meta?.selects);
-                let best = null;
-                for (const t of bars) for (let i = 0; i < t.x.length; i++)
-                    if (!best || t.x[i] > best.length) best = { t, i, length: t.x[i] };
-                const axis = (kind, ref) => plot._fullLayout[kind + "axis" + (ref ?? kind).slice(1)];
-                const x = axis("x", best.t.xaxis), y = axis("y", best.t.yaxis), box = plot.getBoundingClientRect();
-                return { left: box.left + x._offset + x.l2p(best.t.base[best.i] + best.length / 2),
-                         top: box.top + y._offset + y.l2p(best.t.y[best.i]), link: best.t.customdata[best.i][0] };
-            }"""
-        )
-        page.mouse.move(place["left"], place["top"])
-        page.mouse.click(place["left"], place["top"])
-        page.wait_for_url(re.compile("selected="))
+        link = click_bar(page)
         expect(page.locator("#operations tr[aria-selected=true]")).to_have_count(1)
-        assert page.locator("#operations tr[aria-selected=true]").get_attribute("data-link") == place["link"]
+        assert page.locator("#operations tr[aria-selected=true]").get_attribute("data-link") == link
         assert watched.complaints == []
         page.context.close()
 

@@ -20,7 +20,7 @@ PARAMETERS = {
     "kind": ("Only records of this kind; may be given several times.", "abort"),
     "text": ("Only records that have this text in one of their fields.", "WSAECONNRESET"),
     "after": ("Position that the `next` link of the page before has.", "1500000000"),
-    "selected": ("The record to mark.", "1500000000"),
+    "selected": ("The operation to mark. Its row and records are shown even where the lists end before them.", "recv:0x1f0100@1500000000"),
     "end": ("`other` for the other end of a local connection.", "other"),
     "measure": ("What the widths mean: `bytes` or `count`.", "bytes"),
     "what": ("Memory `held` at the end of the range, or all that was `allocated` in it.", "held"),

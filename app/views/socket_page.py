@@ -13,49 +13,33 @@ from app.asked import refuse_unread
 from app.charts.figure import Figure
 from app.charts.socket_timeline import socket_timeline_figure
 from app.deps import OpenTrace, ReadTrace
-from app.errors import BadRequest, NotFound
+from app.errors import NotFound
 from app.explain_socket import Claim, Known, as_text, claims, name_of, sentence_of
-from app.filters import parse_text
 from app.links import parse_socket
 from app.listing import Column, Listing, plain_listing
 from app.notes import notes_part
 from app.page import Crumb, Page
-from app.paging import Position
 from app.queries import socket_tables as tables
 from app.queries.names import NameRow, address_names
-from app.queries.operations import operation, operation_rows
-from app.queries.socket_events import KINDS, EventRow, socket_events
+from app.queries.socket_events import KINDS
 from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, socket_phases
-from app.queries.socket_timeline import operation_numbers, timeline
+from app.queries.socket_timeline import timeline
 from app.queries.transport import stack_said, stack_sums
 from app.render import render, wanted_form
 from app.urls import with_query
 from app.views.described import described
 from app.views.lives import choose_socket
 from app.views.ranges import RangePart, asked_range, range_part, taints
+from app.views.socket_rows import EventsPart, events_part, operations_part, selected_operation
 
-__all__ = ["EventsPart", "SocketPage", "router"]
+__all__ = ["SocketPage", "router"]
 
 router = APIRouter()
 
-EVENTS_SHOWN = 100
-OPERATIONS_SHOWN = 50
 ACCEPTED_SHOWN = 50
 IN_REPORT = 10
 """Times as many rows are in a report: there is nowhere to ask for more."""
 
-OPERATION_COLUMNS = (
-    Column("posted_ns", "Posted", "before", keeps=True, term="posted"),
-    Column("kind", "Kind", "operation_kind", keeps=True, term="operation"),
-    Column("outcome", "Outcome", "words", term="outcome"),
-    Column("latency_ns", "Latency", "latency", term="latency"),
-    Column("bytes", "Moved", "bytes", term="bytes"),
-    Column("posted_len", "Buffer size", "bytes"),
-    Column("buffer", "Buffer", "optional_address", term="buffer"),
-    Column("status", "Status", "status", term="status"),
-    Column("peer", "Peer", "optional_endpoint"),
-    Column("posted_tid", "Thread", "number"),
-)
 PEER_COLUMNS = (
     Column("peer", "Peer", "endpoint", keeps=True),
     Column("bytes_sent", "Sent", "bytes"),
@@ -118,18 +102,6 @@ NAME_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EventsPart:
-    """Some records of the socket. `stopped_ns` says how far the search for fitting ones got."""
-
-    rows: tuple[EventRow, ...]
-    kinds: tuple[str, ...]
-    text: str
-    next_href: str | None
-    first_href: str | None
-    stopped_ns: int | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketPage(Page):
     """One socket."""
@@ -157,6 +129,8 @@ class SocketPage(Page):
     events: EventsPart
     event_kinds: tuple[str, ...] = field(default=KINDS, metadata={"json": False})
     selected: str | None
+    added: str | None
+    """The selected operation where its row stands below the first ones of the range."""
 
 
 @router.get(
@@ -179,6 +153,8 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
     query = request.query_params
     times = IN_REPORT if wanted_form(request) == "report" else 1
     accepted = tables.socket_accepted(trace.db, head.n, limit=ACCEPTED_SHOWN + 1) if head.listener else []
+    selected = selected_operation(trace, head, shown, query.get("selected", ""))
+    operations, added = operations_part(trace, head, path, shown, selected, times=times)
     page = SocketPage(
         title=name_of(head),
         sentence=sentence_of(known),
@@ -200,10 +176,11 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         addresses=tuple(text for text in (head.local, head.remote) if text is not None),
         accepted=plain_listing("accepted", path, ACCEPTED_COLUMNS, accepted[:ACCEPTED_SHOWN]),
         accepted_href=_accepted_href(trace, head) if len(accepted) > ACCEPTED_SHOWN else "",
-        operations=_operations(trace, head, path, shown, limit=OPERATIONS_SHOWN * times),
+        operations=operations,
         operations_href=trace.urls("operations", {"endpoint": head.link, "from": str(shown[0]), "to": str(shown[1])}, trace_key=trace.key),
-        events=_events(request, trace, head, path, shown, limit=EVENTS_SHOWN * times),
+        events=events_part(request, trace, head, path, shown, selected, times=times),
         selected=query.get("selected"),
+        added=added,
         peer_chart=_peer_chart(trace, head, shown),
         peer_chart_href=trace.urls("socket_timeline", {"end": "other"}, trace_key=trace.key, socket=head.link),
         notes=notes_part(request, trace, f"sockets/{head.link}"),
@@ -315,42 +292,3 @@ def _accepted_href(trace: OpenTrace, head: SocketHead) -> str:
     port = (head.local or "").rpartition(":")[2]
     query = {"process": head.process.link} if head.process is not None else {}
     return trace.urls("sockets", query | ({"port": port} if port.isdecimal() else {}), trace_key=trace.key)
-
-
-def _operations(trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int], *, limit: int) -> Listing:
-    numbers = operation_numbers(trace.db, head.n, *shown, limit=limit)
-    rows = operation_rows(trace.db, operation.c.n.in_(numbers), limit=limit)
-    columns = [c for c in OPERATION_COLUMNS if c.key != "peer" or head.is_datagram or head.listener]
-    return plain_listing("operations", path, columns, rows)
-
-
-def _events(request: Request, trace: OpenTrace, head: SocketHead, path: str, shown: tuple[int, int], *, limit: int) -> EventsPart:
-    query = request.query_params
-    kinds = tuple(kind for kind in query.getlist("kind") if kind)
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise BadRequest(f"kind={unknown[0]}: one of {', '.join(KINDS)}.")
-    try:
-        text = parse_text(query.get("text", "").strip())[:200]
-    except ValueError as error:
-        raise BadRequest(f"text: {error}") from error
-    after = Position.parse(query["after"]) if query.get("after") else None
-    found = socket_events(
-        trace.db,
-        head.n,
-        from_ns=shown[0],
-        to_ns=shown[1],
-        closed_ns=head.closed_ns,
-        kinds=kinds,
-        text=text,
-        after=after,
-        limit=limit,
-    )
-    kept = {key: value for key, value in query.items() if key != "after"}
-    return EventsPart(
-        rows=found.rows,
-        kinds=kinds,
-        text=text,
-        next_href=with_query(path, kept | {"after": str(found.next)}) + "#events" if found.next else None,
-        first_href=with_query(path, kept) + "#events" if after else None,
-        stopped_ns=found.stopped_ns,
-    )

@@ -1,28 +1,40 @@
 // The page of one socket: bars and rows select each other, the pointer's moment is shared with the table.
 
 import { showMoment } from "./lib/chart.js";
-import { momentOf, wireCharts } from "./lib/ranged.js";
+import { momentOf, refreshParts, wireCharts } from "./lib/ranged.js";
 import { wireCopyButtons } from "./lib/copy.js";
 import { readState, withState } from "./lib/url.js";
 
 const charts = wireCharts({ onSelect: (link) => select(link, true) });
 
-function rowOf(link) {
-  return [...document.querySelectorAll("tr[data-link]")].find((row) => row.dataset.link === link) ?? null;
+/** The rows of one operation: its own, and those of its records. */
+function rowsOf(link, table = "main") {
+  return [...document.querySelectorAll(`${table} tr[data-link]`)].filter((row) => row.dataset.link === link);
 }
 
-/** Mark one operation in the chart and in the table; a second time takes the mark away. */
+/** Mark one operation in the chart and in the tables; a second click on its bar takes the mark away. */
 function select(link, fromChart) {
   const chosen = readState(location.search).selected === link && fromChart ? null : link;
-  history.replaceState(null, "", location.pathname + withState(location.search, { selected: chosen }) + location.hash);
+  const changes = { selected: chosen };
+  if (chosen && !rowsOf(chosen, "#records").length) changes.after = null; // the server turns to its records
+  else changes.after = document.getElementById("events-part").dataset.turnedTo ?? new URLSearchParams(location.search).get("after");
+  history.replaceState(null, "", location.pathname + withState(location.search, changes) + location.hash);
   mark(chosen, fromChart);
+  if (differs(chosen)) refreshParts(charts).then(() => mark(readState(location.search).selected, fromChart));
+}
+
+/** Whether the server shows other rows with this selection: those of an operation below the first ones. */
+function differs(chosen) {
+  const { added } = document.getElementById("operations-part").dataset;
+  if (added && added !== chosen) return true;
+  return chosen !== null && ["#operations", "#records"].some((table) => !rowsOf(chosen, table).length);
 }
 
 function mark(link, scroll) {
   for (const row of document.querySelectorAll("tr[aria-selected]")) row.removeAttribute("aria-selected");
-  const row = link ? rowOf(link) : null;
-  row?.setAttribute("aria-selected", "true");
-  if (row && scroll) row.scrollIntoView({ block: "nearest" });
+  const rows = rowsOf(link);
+  for (const row of rows) row.setAttribute("aria-selected", "true");
+  if (scroll) rows[0]?.scrollIntoView({ block: "nearest" });
   for (const chart of charts) chart.select(link);
 }
 

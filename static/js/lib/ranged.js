@@ -67,7 +67,7 @@ async function show(charts) {
   for (const element of busy) element.setAttribute("aria-busy", "true");
   const range = readState(location.search);
   const drawn = charts.filter((chart) => chart.element.dataset.url).map((chart) => redraw(chart, range, mine));
-  await Promise.all([...drawn, swapParts(charts, mine)]);
+  await Promise.all([...drawn, swapParts(charts, () => mine === latest)]);
   if (mine === latest) for (const element of document.querySelectorAll("[aria-busy]")) element.removeAttribute("aria-busy");
 }
 
@@ -97,12 +97,22 @@ async function redrawGrown(chart) {
   else if (chart.element.dataset.url) await redraw(chart, range, mine);
 }
 
-async function swapParts(charts, mine) {
+/** Bring the parts that follow the range to another state of the address bar in the same range: the charts stay as they are. */
+export function refreshParts(charts) {
+  const [mine, state] = [latest, location.href];
+  return swapParts(charts, () => mine === latest && state === location.href);
+}
+
+async function swapParts(charts, isWanted) {
   const { page } = await pageAt(location.href);
-  if (mine !== latest) return;
+  if (!isWanted()) return;
   for (const part of document.querySelectorAll("[data-follows='range'][id]")) {
     const fresh = page.getElementById(part.id);
-    if (fresh) part.replaceWith(document.adoptNode(fresh));
+    if (!fresh) continue;
+    const focus = part.contains(document.activeElement) ? likeIn(fresh, document.activeElement) : null;
+    part.replaceWith(document.adoptNode(fresh));
+    if (focus?.matches("tr")) focus.tabIndex = -1;
+    focus?.focus({ preventScroll: true });
   }
   document.title = page.title || document.title;
   for (const chart of charts) {
@@ -110,6 +120,13 @@ async function swapParts(charts, mine) {
     if (figure && chart.drawn) await chart.draw(figure);
   }
   document.dispatchEvent(new CustomEvent("swapped"));
+}
+
+/** What stands for an element in the part that comes in the place of its own: who pans with the keyboard pans on from there. */
+function likeIn(part, element) {
+  const { link, ns } = element.dataset;
+  const isLike = (one) => (link ? one.dataset.link === link && one.dataset.ns === ns : one.id === element.id && one.textContent === element.textContent);
+  return [...part.querySelectorAll(element.tagName)].find(isLike) ?? part.querySelector("a[href]");
 }
 
 /** The moment that a row of a table stands for: its own, else the first one that it shows; null where it has none. */
