@@ -1,6 +1,9 @@
 """Events that were read from a text as an ETL file without a name, so that all that follows is the same as for a recorded one."""
 
+import errno
 import io
+import shutil
+import tempfile
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -30,6 +33,7 @@ HEADER_CLASS = UUID("68fdd900-4a3e-11d1-84f4-0000f80464e3")
 _BUFFER_BYTES = 128 << 10  # a record has at most 64 KB
 _MOST_PROCESSORS = 2048
 _BETWEEN_LOOKS = 4096
+_ROOM_BYTES, _CHECK_BYTES = 256 << 20, 64 << 20
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class Transcript:
         self._spool = io.BufferedRandom(nameless_file(place), 1 << 20)
         self._ticks, self._starts, self._sizes, self._cpus = array("q"), array("q"), array("i"), array("H")
         self._end = 0
+        self._looked_at = _CHECK_BYTES
 
     def __len__(self) -> int:
         return len(self._ticks)
@@ -85,6 +90,15 @@ class Transcript:
         self._sizes.append(len(packed))
         self._cpus.append(event.cpu if 0 <= event.cpu < _MOST_PROCESSORS else 0)
         self._end += len(packed)
+        if self._end >= self._looked_at:
+            self._looked_at = self._end + _CHECK_BYTES
+            self._look_for_room()
+
+    def _look_for_room(self) -> None:
+        """The events are written once more, in their order, and what is left is other people's. Raises OSError."""
+        needed = self._end + _ROOM_BYTES
+        if shutil.disk_usage(self._place or tempfile.gettempdir()).free < needed:
+            raise OSError(errno.ENOSPC, f"there is no room: {needed:,} bytes must be free")
 
     def _record(self, event: TextEvent) -> Record:
         is_classic = event.class_guid is not None

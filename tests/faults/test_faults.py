@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import resource
 import signal
 import sqlite3
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +20,7 @@ from collector.packages import unpacking
 from collector.pipeline import import_trace
 from collector.source import Source
 from collector.store import catalog as catalog_module
+from collector.texts import transcript
 from tests.faults.folder import FORMS, Folder, collecting, made_folder, story, writers
 
 KILLS = int(os.environ.get("SOCKSCOPE_KILLS", "2"))
@@ -154,6 +157,24 @@ def test_a_read_error_while_a_trace_is_unpacked_or_made_of_a_text(
     assert folder.check() == "absent"
     monkeypatch.undo()
     folder.collect_again()
+
+
+@pytest.mark.parametrize("folder", ["xml"], indirect=True)
+def test_a_text_is_not_made_into_records_on_a_disk_without_room(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(transcript, "_CHECK_BYTES", 100_000)
+    monkeypatch.setattr(transcript, "_ROOM_BYTES", 1_000_000)
+    for free, status in ((1_000_000 + 99_999, 1), (1 << 40, 0)):
+        monkeypatch.setattr("collector.texts.transcript.shutil.disk_usage", lambda place, free=free: SimpleNamespace(free=free))
+        assert main(["collect", str(folder.file), "--database", str(folder.traces.root)]) == status
+        first = capsys.readouterr().err.splitlines()[0]
+        if status:
+            assert re.fullmatch(
+                r"tested\.etl\.xml: its events cannot be written to the disk: there is no room: 1,1\d\d,\d{3} bytes .* free\.", first
+            )
+            assert folder.check() == "absent"
+    assert folder.check() == "complete"
 
 
 def test_a_locked_catalog_is_said_in_one_line(folder: Folder) -> None:
