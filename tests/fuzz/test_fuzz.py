@@ -10,6 +10,7 @@ import pytest
 
 from collector.embedded import EmbeddedLayouts
 from collector.embedded_fields import snake_case
+from tests.fuzz.__main__ import MOST_BYTES
 from tests.fuzz.mutations import mutated
 from tests.fuzz.targets import TARGETS, Target, TooSlow
 from tests.odd.hostile import overlapping_names
@@ -22,6 +23,7 @@ SECONDS = 4
 @pytest.mark.parametrize("name", list(TARGETS))
 def test_the_seeds_are_sound_inputs(name: str) -> None:
     for seed in TARGETS[name].seeds():
+        assert len(seed) <= MOST_BYTES
         TARGETS[name].check(seed)
 
 
