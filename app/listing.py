@@ -82,6 +82,7 @@ class Listing:
     name: str
     heads: tuple[Head, ...]
     rows: tuple[Any, ...]  # Any: each list has a row type of its own
+    row_type: type
     where: Conditions
     order: Order | None = None
     inputs: tuple[Input, ...] = ()
@@ -97,7 +98,6 @@ class Listing:
     standouts: frozenset[tuple[int, str]] = frozenset()
     marks: Marks = field(default_factory=Marks)
     is_in_own_order: bool = True
-    row_type: type | None = None
 
     @property
     def size(self) -> str:
@@ -120,6 +120,7 @@ def listing(
     next_position: Position | Name | None,
     after: Position | Name | None,
     total: int | None,
+    row_type: type,
     kept: Mapping[str, str] | None = None,
     marks: Marks | None = None,
 ) -> Listing:
@@ -162,10 +163,17 @@ def listing(
         standouts=_standouts(columns, rows),
         marks=marks or Marks(),
         is_in_own_order=str(order) == default,
+        row_type=row_type,
     )
 
 
-def plain_listing(name: str, path: str, columns: Sequence[Column], rows: Sequence[Any]) -> Listing:  # Any: as above
+def plain_listing(
+    name: str,
+    path: str,
+    columns: Sequence[Column],
+    rows: Sequence[Any],  # Any: as above
+    row_type: type,
+) -> Listing:
     """A short table that shows all its rows in one order."""
     return Listing(
         name=name,
@@ -176,6 +184,7 @@ def plain_listing(name: str, path: str, columns: Sequence[Column], rows: Sequenc
         json_href=with_query(path, {"format": "json"}),
         csv_href=with_query(path, {"format": "csv", "table": name}),
         standouts=_standouts(columns, rows),
+        row_type=row_type,
     )
 
 

@@ -214,8 +214,7 @@ def csv_text(listing: Listing, start_utc: str | None = None) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    row = listing.rows[0] if listing.rows else listing.row_type
-    names = [one.name for one in dataclasses.fields(row)] if row is not None else [head.column.key for head in listing.heads]
+    names = [one.name for one in dataclasses.fields(listing.row_type)]
     moments = [name for name in names if name in _moments(listing)] if start_utc and clockface.current() is not None else []
     writer.writerow([*names, *(f"{name.removesuffix('_ns')}_utc" for name in moments)])
     for row in listing.rows:

@@ -57,5 +57,6 @@ def aborts(request: Request, trace: ReadTrace) -> Response:
         section="aborts",
         needs=("aborts",),
         otherwise="No connection was aborted in this trace.",
+        row_type=queries.AbortRow,
     )
     return render(request, "list.html", page)

@@ -13,7 +13,11 @@ from app.links import parse_address
 from app.listing import Column, Listing, plain_listing
 from app.page import Page
 from app.queries import address_history as queries
-from app.queries.memory_calls import memory_calls_at
+from app.queries.allocations import AllocationRow
+from app.queries.memory_calls import MemoryCall, memory_calls_at
+from app.queries.operations import OperationRow
+from app.queries.overlaps import OverlapRow
+from app.queries.sockets import SocketRow
 from app.render import render
 from app.urls import with_query
 from app.views.allocations import COLUMNS as ALLOCATION_COLUMNS
@@ -76,10 +80,14 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
     """What lived and what happened at an address: endpoints, allocations, buffers of operations, overlaps, ranges, virtual memory."""
     value = parse_address(address)
     path = trace.urls("address", trace_key=trace.key, address=value)
-    columns = {
-        "sockets": SOCKET_COLUMNS, "allocations": ALLOCATION_COLUMNS, "operations": OPERATION_COLUMNS, "overlaps": OVERLAP_COLUMNS,
-        "ranges": RANGE_COLUMNS, "memory": MEMORY_COLUMNS,
-    }  # fmt: skip
+    kinds_of_rows: dict[str, tuple[Sequence[Column], type]] = {
+        "sockets": (SOCKET_COLUMNS, SocketRow),
+        "allocations": (ALLOCATION_COLUMNS, AllocationRow),
+        "operations": (OPERATION_COLUMNS, OperationRow),
+        "overlaps": (OVERLAP_COLUMNS, OverlapRow),
+        "ranges": (RANGE_COLUMNS, queries.RangeRow),
+        "memory": (MEMORY_COLUMNS, MemoryCall),
+    }
     there: dict[str, Sequence[Any]] = {  # Any: each kind has a row type of its own
         "sockets": queries.sockets_at(trace.db, value),
         "allocations": queries.allocations_at(trace.db, value),
@@ -88,7 +96,10 @@ def address(request: Request, trace: ReadTrace, address: str) -> Response:
         "ranges": queries.ranges_at(trace.db, value),
         "memory": memory_calls_at(trace.db, value, queries.MAX_ROWS + 1),
     }
-    found = {name: plain_listing(name, path, columns[name], rows[: queries.MAX_ROWS]) for name, rows in there.items()}
+    found = {
+        name: plain_listing(name, path, columns, there[name][: queries.MAX_ROWS], row_type)
+        for name, (columns, row_type) in kinds_of_rows.items()
+    }
     cut = tuple(name for name, rows in there.items() if len(rows) > queries.MAX_ROWS)
     text = str(value)
     lists = {

@@ -1,6 +1,6 @@
 """The findings of all traces in one list, under a head that says in how many traces each kind occurs."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -98,7 +98,7 @@ def all_findings(request: Request, db: Catalog) -> Response:
         listing=table,
         empty=empty,
         facts=(f"{plural(len(lines), 'kind')} of findings. What a trace does not record, it has no findings of.",) if lines else (),
-        kinds=replace(plain_listing("kinds", path, KIND_COLUMNS, lines), row_type=KindLine),
+        kinds=plain_listing("kinds", path, KIND_COLUMNS, lines, KindLine),
     )
     return render(request, "all_findings.html", page)
 

@@ -13,6 +13,7 @@ from app.listing import Column, Listing, plain_listing
 from app.notes import notes_part
 from app.page import Crumb, Page
 from app.queries import allocation_page as queries
+from app.queries.allocations import AllocationRow
 from app.queries.processes import ProcessRow
 from app.render import render
 from app.views.described import described
@@ -101,9 +102,9 @@ def allocation(request: Request, trace: ReadTrace, process: str, heap: str, addr
         notes=notes_part(request, trace, f"heap/{row.process}/{whole.row.allocation}"),
         process=row,
         allocation=whole,
-        users=plain_listing("users", path, USER_COLUMNS, queries.users(trace.db, whole)),
-        generations=plain_listing("generations", path, GENERATION_COLUMNS, queries.generations(trace.db, whole, n)),
-        resizes=plain_listing("resizes", path, RESIZE_COLUMNS, queries.resizes(trace.db, whole)),
+        users=plain_listing("users", path, USER_COLUMNS, queries.users(trace.db, whole), queries.UserRow),
+        generations=plain_listing("generations", path, GENERATION_COLUMNS, queries.generations(trace.db, whole, n), AllocationRow),
+        resizes=plain_listing("resizes", path, RESIZE_COLUMNS, queries.resizes(trace.db, whole), queries.ResizeRow),
     )
     return render(request, "allocation.html", page)
 

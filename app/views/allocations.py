@@ -56,5 +56,6 @@ def allocations(request: Request, trace: ReadTrace) -> Response:
         section="allocations",
         needs=("heap",),
         otherwise="No allocation was recorded.",
+        row_type=queries.AllocationRow,
     )
     return render(request, "list.html", page)

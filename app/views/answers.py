@@ -93,7 +93,7 @@ def answers(request: Request, trace: ReadTrace) -> Response:
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="answers",
-        listing=plain_listing("answers", trace.urls("answers", trace_key=trace.key), COLUMNS, rows),
+        listing=plain_listing("answers", trace.urls("answers", trace_key=trace.key), COLUMNS, rows, AnswerRow),
         commands=commands_for(trace, asked),
         ways=(
             Crumb("how large traces are opened", trace.urls("manual", name="performance")),

@@ -13,7 +13,7 @@ from app.errors import BadRequest
 from app.filters import parse_duration, parse_time
 from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
-from app.queries.around import KINDS, MAX_OF_A_KIND, around
+from app.queries.around import KINDS, MAX_OF_A_KIND, AroundRow, around
 from app.render import render
 from app.urls import with_query
 from app.views.described import described
@@ -85,7 +85,7 @@ def around_moment(request: Request, trace: ReadTrace, at: str) -> Response:
         canonical=path,
         at_ns=at_ns,
         within_ns=within,
-        listing=plain_listing("around", path, COLUMNS, rows),
+        listing=plain_listing("around", path, COLUMNS, rows, AroundRow),
         chart=strip_figure(rows, first, last, at_ns),
         chart_words=f"What happened {fmt.time_span(first, last)}, by kind. The table below says the same.",
         ways=(

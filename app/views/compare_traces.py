@@ -193,7 +193,7 @@ def _parts(request: Request, keys: list[str], process: Condition | None) -> tupl
         Column("what", "What", keeps=True), Column("a", "A", "compared_a"), Column("b", "B", "compared_b"),
         Column("difference", "B against A", "compared", keeps=True),
     )  # fmt: skip
-    made = {name: plain_listing(name, here, columns, sorted(rows, key=_rank)) for name, rows in tables.items()}
+    made = {name: plain_listing(name, here, columns, sorted(rows, key=_rank), CompareLine) for name, rows in tables.items()}
     return tuple(_facts(a, b, process)), made
 
 

@@ -55,6 +55,7 @@ def drops(request: Request, trace: ReadTrace) -> Response:
         needs=("drops",),
         otherwise="No datagram was dropped in this trace.",
         facts=_facts(trace.db),
+        row_type=queries.DropRow,
     )
     return render(request, "list.html", page)
 

@@ -6,6 +6,7 @@ from starlette.responses import HTMLResponse, Response
 from app.deps import ReadTrace
 from app.listing import Column
 from app.queries import events as queries
+from app.queries.event_rows import EventRow
 from app.render import render
 from app.views.lists import asked_of, list_page, parameters
 
@@ -60,5 +61,6 @@ def events(request: Request, trace: ReadTrace) -> Response:
         needs=("sockets",),
         otherwise="No socket record is in this trace.",
         is_counted=False,
+        row_type=EventRow,
     )
     return render(request, "list.html", page)

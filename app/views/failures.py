@@ -40,7 +40,16 @@ def errors(request: Request, trace: ReadTrace) -> Response:
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.errors(trace.db, asked)
     table = grouped_listing(
-        request, trace, asked, rows, following, name="errors", columns=COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+        request,
+        trace,
+        asked,
+        rows,
+        following,
+        name="errors",
+        columns=COLUMNS,
+        filters=queries.FILTERS,
+        sorts=queries.SORTS,
+        row_type=queries.ErrorRow,
     )
     empty = None
     if not rows:

@@ -65,6 +65,7 @@ def in_flight_frees(request: Request, trace: ReadTrace) -> Response:
         otherwise="No heap block and operation with known addresses were in conflict.",
         facts=_facts(trace.db),
         ways=_ways(trace),
+        row_type=queries.FreeRow,
     )
     return render(request, "list.html", page)
 

@@ -27,6 +27,7 @@ def grouped_listing(
     columns: Sequence[Column],
     filters: Sequence[Filter],
     sorts: Sequence[Sort],
+    row_type: type,
 ) -> Listing:
     """A filtered, sorted and paged table of groups; they are counted where they fit one page."""
     return listing(
@@ -43,6 +44,7 @@ def grouped_listing(
         total=len(rows) if following is None and asked.after is None else None,
         kept=kept_parts(request),
         marks=noted_rows(request, trace, rows),
+        row_type=row_type,
     )
 
 

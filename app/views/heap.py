@@ -174,7 +174,7 @@ def heap(request: Request, trace: ReadTrace) -> Response:
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="heap",
-        listing=plain_listing("heap", path, PROCESS_COLUMNS, rows),
+        listing=plain_listing("heap", path, PROCESS_COLUMNS, rows, queries.HeapProcessRow),
         chart=heap_overview_figure(lines, taints(trace)) if lines else None,
         chart_words="Live bytes of the processes that hold the most, as a change since the trace began.",
         empty=None if rows else why_empty(trace.db, nouns="heaps", needs=("heap",), otherwise="No heap was traced."),
@@ -219,10 +219,12 @@ def heap_process(request: Request, trace: ReadTrace, process: str) -> Response:
         live_blocks=live[1],
         peak_bytes=by_name.get("peak_bytes"),
         peak_ns=by_name.get("peak_ns"),
-        heaps=plain_listing("heaps", path, HEAP_COLUMNS, heaps),
+        heaps=plain_listing("heaps", path, HEAP_COLUMNS, heaps, queries.HeapRow),
         fills=fill_table(trace, heaps, n, shown, path),
-        counters=plain_listing("counters", path, COUNTER_COLUMNS, [one for one in counters if not one.name.startswith("peak")]),
-        anomalies=plain_listing("anomalies", path, ANOMALY_COLUMNS, anomalies),
+        counters=plain_listing(
+            "counters", path, COUNTER_COLUMNS, [one for one in counters if not one.name.startswith("peak")], queries.CounterRow
+        ),
+        anomalies=plain_listing("anomalies", path, ANOMALY_COLUMNS, anomalies, queries.AnomalyRow),
         anomaly_numbers=anomaly_numbers,
         ways=_ways(trace, row, None, shown, whole),
     )
@@ -373,9 +375,9 @@ def _window(trace: OpenTrace, scope: HeapScope, timeline: HeapTimeline, window: 
         found = windows.heap_window(trace.db, scope, *window, stacks=STACKS_SHOWN)
         return WindowPart(
             classes=found.classes,
-            stacks=plain_listing("stacks", path, STACK_COLUMNS, found.stacks),
+            stacks=plain_listing("stacks", path, STACK_COLUMNS, found.stacks, windows.HeldByStack),
             stacks_number=found.stacks_number,
-            modules=plain_listing("modules", path, MODULE_COLUMNS, found.modules[:MODULES_SHOWN]),
+            modules=plain_listing("modules", path, MODULE_COLUMNS, found.modules[:MODULES_SHOWN], windows.HeldByModule),
             modules_number=len(found.modules),
             sizes=found.sizes,
             lifetimes=found.lifetimes,

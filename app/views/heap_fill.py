@@ -7,7 +7,7 @@ from app.deps import OpenTrace
 from app.explain_heap import FillAnswer, fill_answer
 from app.format import Address
 from app.listing import Column, Listing, plain_listing
-from app.queries.heap_fill import fill_points
+from app.queries.heap_fill import FillPoint, fill_points
 from app.queries.heap_pages import HeapRow
 from app.queries.heap_timeline import HeapScope
 
@@ -71,7 +71,7 @@ def fill_part(trace: OpenTrace, heap: HeapRow, process_n: int, shown: tuple[int,
     """Held against committed memory of one heap."""
     points = fill_points(trace.db, HeapScope("heap", heap.n, process_n), *_lived(heap, shown), most=POINTS_SHOWN)
     answer = fill_answer(points, create_seen=heap.created_ns is not None)
-    return FillPart(answer, plain_listing("fill", path, POINT_COLUMNS, points))
+    return FillPart(answer, plain_listing("fill", path, POINT_COLUMNS, points, FillPoint))
 
 
 def fill_table(trace: OpenTrace, heaps: Sequence[HeapRow], process_n: int, shown: tuple[int, int], path: str) -> Listing:
@@ -96,7 +96,7 @@ def fill_table(trace: OpenTrace, heaps: Sequence[HeapRow], process_n: int, shown
                     filled_percent=last.filled_percent,
                 )
             )
-    return plain_listing("fills", path, HEAP_COLUMNS, rows)
+    return plain_listing("fills", path, HEAP_COLUMNS, rows, FillRow)
 
 
 def _lived(heap: HeapRow, shown: tuple[int, int]) -> tuple[int, int]:

@@ -79,11 +79,12 @@ def listeners(request: Request, trace: ReadTrace) -> Response:
         section="listeners",
         needs=("listens",),
         otherwise="No socket listened in this trace.",
+        row_type=queries.ListenerRow,
     )
     failed = queries.failures(trace.db, asked.where)
     whole = ListenersPage(
         **{one.name: getattr(page, one.name) for one in fields(page)},
-        failures=plain_listing("failures", trace.urls("listeners", trace_key=trace.key), FAILURE_COLUMNS, failed),
+        failures=plain_listing("failures", trace.urls("listeners", trace_key=trace.key), FAILURE_COLUMNS, failed, queries.FailureRow),
         failures_note=f"The first {thin(queries.MOST_FAILURES)} are shown; narrow the list above to see others."
         if len(failed) == queries.MOST_FAILURES
         else "",

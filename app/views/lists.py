@@ -99,6 +99,7 @@ def list_page(
     section: str,
     needs: tuple[str, ...],
     otherwise: str,
+    row_type: type,
     facts: tuple[str, ...] = (),
     ways: tuple[Crumb, ...] = (),
     is_counted: bool = True,
@@ -121,6 +122,7 @@ def list_page(
         total=total,
         kept=kept_parts(request),
         marks=noted_rows(request, trace, rows),
+        row_type=row_type,
     )
     narrowed = asked.where.in_words()
     sentence = list_sentence(total, len(rows), noun, narrowed, order_words(columns, asked))

@@ -11,7 +11,7 @@ from app.forms import TOKEN_FIELD, PostedForm, has_token, keep_author
 from app.links import parse_allocation, parse_operation, parse_process, parse_socket
 from app.listing import Column, Listing, plain_listing
 from app.notes import MAX_NOTES, BadNote, Draft, notes_part
-from app.page import Crumb, NotesPart, Page
+from app.page import Crumb, NoteLine, NotesPart, Page
 from app.queries import notes as queries
 from app.queries.allocation_page import find_allocation
 from app.queries.operations import find_operation
@@ -61,7 +61,7 @@ def notes(request: Request, trace: ReadTrace) -> Response:
         crumbs=trace.crumbs(),
         section="notes",
         notes=part,
-        listing=plain_listing("notes", trace.urls("notes", trace_key=trace.key), _COLUMNS, part.rows),
+        listing=plain_listing("notes", trace.urls("notes", trace_key=trace.key), _COLUMNS, part.rows, NoteLine),
     )
     return render(request, "notes.html", page)
 

@@ -96,6 +96,7 @@ def operations(request: Request, trace: ReadTrace) -> Response:
             Crumb("too-small receives", trace.urls("small_receives", trace_key=trace.key)),
             Crumb("posted under another process id", with_query(path, {"foreign": "yes"})),
         ),
+        row_type=queries.OperationRow,
     )
     return render(request, "list.html", page)
 

@@ -60,6 +60,7 @@ def overlaps(request: Request, trace: ReadTrace) -> Response:
         needs=("transfers",),
         otherwise="No two operations with known addresses shared memory while in flight.",
         facts=_facts(trace.db),
+        row_type=queries.OverlapRow,
     )
     return render(request, "list.html", page)
 

@@ -89,6 +89,7 @@ def overview(request: Request, trace: ReadTrace) -> Response:
             path,
             [column for column in PROCESS_COLUMNS if column.key not in ("parent_pid", "end_ns", "command_line")],
             process_queries.top_processes(trace.db, limit=PROCESSES_SHOWN),
+            process_queries.ProcessRow,
         ),
         answerable=tuple(one for one in asked if not one.missing and not one.lacking),
         partly=tuple(one for one in asked if not one.missing and one.lacking),

@@ -50,5 +50,6 @@ def polls(request: Request, trace: ReadTrace) -> Response:
         section="polls",
         needs=("polls",),
         otherwise="No poll was recorded.",
+        row_type=queries.PollRow,
     )
     return render(request, "list.html", page)

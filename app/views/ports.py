@@ -74,7 +74,16 @@ def ports(request: Request, trace: ReadTrace) -> Response:
     rows, following = queries.remotes(trace.db, asked)
     path = trace.urls("ports", trace_key=trace.key)
     table = grouped_listing(
-        request, trace, asked, rows, following, name="ports", columns=REMOTE_COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+        request,
+        trace,
+        asked,
+        rows,
+        following,
+        name="ports",
+        columns=REMOTE_COLUMNS,
+        filters=queries.FILTERS,
+        sorts=queries.SORTS,
+        row_type=queries.RemoteRow,
     )
     empty = None
     if not rows:
@@ -96,8 +105,8 @@ def ports(request: Request, trace: ReadTrace) -> Response:
         section="ports",
         listing=table,
         empty=empty,
-        use=plain_listing("use", path, USE_COLUMNS, queries.port_use(trace.db, asked.where)),
-        failures=plain_listing("failures", path, FAILURE_COLUMNS, failed),
+        use=plain_listing("use", path, USE_COLUMNS, queries.port_use(trace.db, asked.where), queries.PortUseRow),
+        failures=plain_listing("failures", path, FAILURE_COLUMNS, failed, queries.BindFailureRow),
         failures_note=f"The first {thin(queries.MAX_ROWS)} are shown; narrow the time or the process to see others." if more_failed else "",
         note=f"Dynamic ports are {thin(low)} to {thin(high)}, the range Windows uses unless it was changed. A port may stay taken "
         "after its socket is closed (TIME_WAIT); the records do not show that. Sockets that are older than the trace and silent are not "

@@ -102,6 +102,7 @@ def processes(request: Request, trace: ReadTrace) -> Response:
         section="processes",
         needs=(),
         otherwise="No record of this trace names a process.",
+        row_type=queries.ProcessRow,
     )
     return render(request, "list.html", page)
 
@@ -140,8 +141,8 @@ def process(request: Request, trace: ReadTrace, process: str) -> Response:
         process=row,
         owners=tuple(queries.owners(trace.db, n)),
         findings=tuple(finding_queries.findings(trace.db, limit=FINDINGS_SHOWN, process_n=n)[0]),
-        sockets=plain_listing("sockets", path, [c for c in socket_views.COLUMNS if c.key != "process"], sockets),
-        modules=plain_listing("modules", path, MODULE_COLUMNS, queries.modules(trace.db, n)),
+        sockets=plain_listing("sockets", path, [c for c in socket_views.COLUMNS if c.key != "process"], sockets, socket_queries.SocketRow),
+        modules=plain_listing("modules", path, MODULE_COLUMNS, queries.modules(trace.db, n), queries.ModuleRow),
         activity=activity_figure(activity(trace.db, *whole_trace(trace), process_n=n), taints(trace)),
     )
     return render(request, "process.html", page)

@@ -76,7 +76,16 @@ def sends(request: Request, trace: ReadTrace) -> Response:
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.sends(trace.db, asked)
     table = grouped_listing(
-        request, trace, asked, rows, following, name="sends", columns=COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+        request,
+        trace,
+        asked,
+        rows,
+        following,
+        name="sends",
+        columns=COLUMNS,
+        filters=queries.FILTERS,
+        sorts=queries.SORTS,
+        row_type=queries.SendsRow,
     )
     empty = None
     if not rows:
@@ -100,8 +109,8 @@ def sends(request: Request, trace: ReadTrace) -> Response:
             Crumb("single sends, the slowest first", trace.urls("operations", _SLOWEST, trace_key=trace.key)),
             Crumb("small sends that wait", trace.urls("stalls", trace_key=trace.key)),
         ),
-        sizes=plain_listing("sizes", path, CLASS_COLUMNS, _lines(sizes, bytes_text)),
-        latencies=plain_listing("latencies", path, CLASS_COLUMNS, _lines(latencies, duration)),
+        sizes=plain_listing("sizes", path, CLASS_COLUMNS, _lines(sizes, bytes_text), ClassLine),
+        latencies=plain_listing("latencies", path, CLASS_COLUMNS, _lines(latencies, duration), ClassLine),
     )
     return render(request, "sends.html", page)
 

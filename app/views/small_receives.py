@@ -55,5 +55,6 @@ def small_receives(request: Request, trace: ReadTrace) -> Response:
         needs=("datagrams",),
         otherwise="Every datagram of this trace fitted its receive.",
         facts=("“Arrived” is the size that the transport indicated last before the receive ended, where indications were recorded.",),
+        row_type=queries.SmallReceiveRow,
     )
     return render(request, "list.html", page)

@@ -24,7 +24,7 @@ from app.queries.names import NameRow, address_names
 from app.queries.socket_events import KINDS
 from app.queries.socket_page import SocketHead, find_socket, nearest_sockets, socket_phases
 from app.queries.socket_timeline import timeline
-from app.queries.transport import stack_said, stack_sums
+from app.queries.transport import StackSum, stack_said, stack_sums
 from app.render import render, wanted_form
 from app.urls import with_query
 from app.views.described import described
@@ -168,13 +168,13 @@ def socket(request: Request, trace: ReadTrace, socket: str) -> Response:
         chart=_figure(trace, head, known, shown),
         chart_href=trace.urls("socket_timeline", trace_key=trace.key, socket=head.link),
         chart_words=_chart_words(head, shown),
-        aborts=plain_listing("aborts", path, ABORT_COLUMNS, known.aborts),
-        options=plain_listing("options", path, OPTION_COLUMNS, tables.socket_options(trace.db, head.n)),
-        peers=plain_listing("peers", path, PEER_COLUMNS, tables.socket_peers(trace.db, head.n) if head.is_datagram else []),
-        stack=plain_listing("stack", path, STACK_COLUMNS, stack_sums(trace.db, head.n)),
-        names=plain_listing("names", path, NAME_COLUMNS, known.names),
+        aborts=plain_listing("aborts", path, ABORT_COLUMNS, known.aborts, tables.AbortRow),
+        options=plain_listing("options", path, OPTION_COLUMNS, tables.socket_options(trace.db, head.n), tables.OptionRow),
+        peers=plain_listing("peers", path, PEER_COLUMNS, tables.socket_peers(trace.db, head.n) if head.is_datagram else [], tables.PeerRow),
+        stack=plain_listing("stack", path, STACK_COLUMNS, stack_sums(trace.db, head.n), StackSum),
+        names=plain_listing("names", path, NAME_COLUMNS, known.names, NameRow),
         addresses=tuple(text for text in (head.local, head.remote) if text is not None),
-        accepted=plain_listing("accepted", path, ACCEPTED_COLUMNS, accepted[:ACCEPTED_SHOWN]),
+        accepted=plain_listing("accepted", path, ACCEPTED_COLUMNS, accepted[:ACCEPTED_SHOWN], tables.AcceptedRow),
         accepted_href=_accepted_href(trace, head) if len(accepted) > ACCEPTED_SHOWN else "",
         operations=operations,
         operations_href=trace.urls("operations", {"endpoint": head.link, "from": str(shown[0]), "to": str(shown[1])}, trace_key=trace.key),

@@ -76,8 +76,8 @@ def operations_part(
     numbers = operation_numbers(trace.db, head.n, *shown, limit=limit)
     rows = operation_rows(trace.db, operation.c.n.in_(numbers), limit=limit)
     if selected is None or any(row.operation == selected.operation for row in rows):
-        return plain_listing("operations", path, _columns(head), rows), None
-    return plain_listing("operations", path, _columns(head), [*rows, selected]), selected.operation
+        return plain_listing("operations", path, _columns(head), rows, OperationRow), None
+    return plain_listing("operations", path, _columns(head), [*rows, selected], OperationRow), selected.operation
 
 
 def events_part(

@@ -56,5 +56,6 @@ def sockets(request: Request, trace: ReadTrace) -> Response:
         section="sockets",
         needs=("sockets",),
         otherwise="No socket was seen in this trace.",
+        row_type=queries.SocketRow,
     )
     return render(request, "list.html", page)

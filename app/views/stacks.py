@@ -12,7 +12,7 @@ from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
 from app.paging import ask
 from app.queries import stacks as queries
-from app.queries.stack_uses import stack_uses
+from app.queries.stack_uses import StackUse, stack_uses
 from app.render import render
 from app.views.described import described
 from app.views.grouped import grouped_listing, grouped_sentence
@@ -80,7 +80,16 @@ def stacks(request: Request, trace: ReadTrace) -> Response:
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.held_by_stack(trace.db, asked)
     table = grouped_listing(
-        request, trace, asked, rows, following, name="stacks", columns=HELD_COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+        request,
+        trace,
+        asked,
+        rows,
+        following,
+        name="stacks",
+        columns=HELD_COLUMNS,
+        filters=queries.FILTERS,
+        sorts=queries.SORTS,
+        row_type=queries.HeldRow,
     )
     empty = None
     if not rows:
@@ -133,9 +142,9 @@ def stack(request: Request, trace: ReadTrace, stack: str) -> Response:
         section="stacks",
         stack=stack,
         is_complete=is_complete,
-        frames=plain_listing("frames", path, FRAME_COLUMNS, frames),
-        users=plain_listing("users", path, USER_COLUMNS, users),
-        uses=plain_listing("uses", path, USE_COLUMNS, uses),
+        frames=plain_listing("frames", path, FRAME_COLUMNS, frames, queries.FrameRow),
+        users=plain_listing("users", path, USER_COLUMNS, users, queries.HeldRow),
+        uses=plain_listing("uses", path, USE_COLUMNS, uses, StackUse),
         ways=tuple(ways),
     )
     return render(request, "stack.html", page)

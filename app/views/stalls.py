@@ -40,7 +40,16 @@ def stalls(request: Request, trace: ReadTrace) -> Response:
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.stalls(trace.db, asked)
     table = grouped_listing(
-        request, trace, asked, rows, following, name="stalls", columns=COLUMNS, filters=queries.FILTERS, sorts=queries.SORTS
+        request,
+        trace,
+        asked,
+        rows,
+        following,
+        name="stalls",
+        columns=COLUMNS,
+        filters=queries.FILTERS,
+        sorts=queries.SORTS,
+        row_type=queries.StallRow,
     )
     empty = None
     if not rows:

@@ -106,7 +106,7 @@ def named_listing(
     row_type: type,
 ) -> Listing:
     """A filtered, sorted and paged table over all traces."""
-    table = listing(
+    return listing(
         name,
         path,
         columns,
@@ -119,8 +119,8 @@ def named_listing(
         after=asked.after,
         total=total,
         kept=kept_parts(request),
+        row_type=row_type,
     )
-    return replace(table, row_type=row_type)
 
 
 def _listed(request: Request, db: Connection | None) -> TracesPage:

@@ -10,7 +10,7 @@ from app.format import plural
 from app.listing import Column, Listing, plain_listing
 from app.page import Page, ProblemLine
 from app.queries import trust as queries
-from app.queries.coverage import inventory
+from app.queries.coverage import InventoryRow, inventory
 from app.queries.trace import TraceRow, problems, trace_row
 from app.render import render
 from app.views.described import described
@@ -85,7 +85,7 @@ def trust(request: Request, trace: ReadTrace) -> Response:
         unknown_owners=owners,
         unseen_creates=creates,
         heap=queries.heap_doubts(trace.db),
-        catalog=plain_listing("catalog", path, CATALOG_COLUMNS, queries.catalog_changes(trace.db, CHANGES_SHOWN)),
-        listing=plain_listing("inventory", path, INVENTORY_COLUMNS, inventory(trace.db)),
+        catalog=plain_listing("catalog", path, CATALOG_COLUMNS, queries.catalog_changes(trace.db, CHANGES_SHOWN), queries.CatalogChange),
+        listing=plain_listing("inventory", path, INVENTORY_COLUMNS, inventory(trace.db), InventoryRow),
     )
     return render(request, "trust.html", page)
