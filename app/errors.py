@@ -19,7 +19,7 @@ from app.page import Crumb, Page, TraceHead
 from app.paging import BadPosition
 from app.safety import HEADERS
 from app.urls import with_query
-from collector.errors import StoreError, StoreLocked, StoreSlow
+from collector.errors import StoreError, StoreLocked, StoreSlow, StoreWaited
 
 __all__ = ["ANSWERS", "BadRequest", "Choice", "ErrorPage", "NotFound", "OtherName", "SeveralFit", "StillCollecting", "install"]
 
@@ -150,6 +150,8 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
         return response
 
     def slow(request: Request, error: Exception) -> Response:
+        if isinstance(error, StoreWaited):
+            return answer(request, 503, "The server is busy", str(error))
         return answer(
             request,
             503,

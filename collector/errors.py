@@ -50,6 +50,7 @@ __all__ = [
     "StoreSlow",
     "StoreTooNew",
     "StoreTooOld",
+    "StoreWaited",
     "SymbolsError",
     "TraceError",
 ]
@@ -147,6 +148,10 @@ class StoreFull(StoreError):
 
 class StoreSlow(StoreError):
     """A question ran into its time limit; a narrower one may be answered."""
+
+
+class StoreWaited(StoreSlow):
+    """A question ran into its time limit and waited most of that time: the machine is busy."""
 
 
 class StoreTooNew(StoreError):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
 from starlette.types import Receive, Scope, Send
 
 from app.turns import AT_ONCE, Turns, _Queue, _Turn
@@ -25,14 +26,30 @@ class Pages:
 
 
 async def _receive() -> dict[str, object]:
-    return {"type": "http.request"}
+    """A client that stays."""
+    await asyncio.sleep(60)
+    return {"type": "http.disconnect"}
 
 
 async def _send(message: object) -> None:
     return None
 
 
-def played(steps: Callable[[Pages, Callable[[int], asyncio.Task[None]]], Awaitable[None]], *, seconds: float = 60.0) -> None:
+class Client:
+    """What one client sends: a request, and word that it left once `leave` is set."""
+
+    def __init__(self) -> None:
+        self.leave = asyncio.Event()
+        self._messages = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive(self) -> dict[str, object]:
+        if self._messages:
+            return self._messages.pop(0)
+        await self.leave.wait()
+        return {"type": "http.disconnect"}
+
+
+def played(steps: Callable[[Pages, Callable[..., asyncio.Task[None]]], Awaitable[None]], *, seconds: float = 60.0) -> None:
     """Run some steps with pages behind the middleware, and end what is left of them."""
 
     async def play() -> None:
@@ -40,8 +57,8 @@ def played(steps: Callable[[Pages, Callable[[int], asyncio.Task[None]]], Awaitab
         turns = Turns(pages, seconds=seconds)
         asked: list[asyncio.Task[None]] = []
 
-        def ask(number: int) -> asyncio.Task[None]:
-            task = asyncio.ensure_future(turns({**SCOPE, "number": number}, _receive, _send))
+        def ask(number: int, *, receive: Receive = _receive, **parts: str) -> asyncio.Task[None]:
+            task = asyncio.ensure_future(turns({**SCOPE, **parts, "number": number}, receive, _send))
             asked.append(task)
             return task
 
@@ -54,12 +71,12 @@ def played(steps: Callable[[Pages, Callable[[int], asyncio.Task[None]]], Awaitab
 
 
 async def _settled() -> None:
-    for _ in range(5):
+    for _ in range(20):
         await asyncio.sleep(0)
 
 
 def test_some_begin_at_once_and_the_rest_in_their_order() -> None:
-    async def steps(pages: Pages, ask: Callable[[int], asyncio.Task[None]]) -> None:
+    async def steps(pages: Pages, ask: Callable[..., asyncio.Task[None]]) -> None:
         for number in range(AT_ONCE + 3):
             ask(number)
         await _settled()
@@ -73,7 +90,7 @@ def test_some_begin_at_once_and_the_rest_in_their_order() -> None:
 
 
 def test_a_long_request_lets_the_next_begin() -> None:
-    async def steps(pages: Pages, ask: Callable[[int], asyncio.Task[None]]) -> None:
+    async def steps(pages: Pages, ask: Callable[..., asyncio.Task[None]]) -> None:
         long = [ask(number) for number in range(AT_ONCE)]
         ask(50)
         await _settled()
@@ -90,7 +107,7 @@ def test_a_long_request_lets_the_next_begin() -> None:
 
 
 def test_turns_come_back_from_requests_that_fail_or_are_given_up() -> None:
-    async def steps(pages: Pages, ask: Callable[[int], asyncio.Task[None]]) -> None:
+    async def steps(pages: Pages, ask: Callable[..., asyncio.Task[None]]) -> None:
         for number in (99, *range(AT_ONCE - 1)):
             ask(number)
         given_up = ask(60)
@@ -103,6 +120,96 @@ def test_turns_come_back_from_requests_that_fail_or_are_given_up() -> None:
         assert 61 in pages.begun
 
     played(steps)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/t/abc/notes"),
+        ("PUT", "/upload/abc"),
+        ("GET", "/healthz"),
+        ("GET", "/metrics"),
+        ("GET", "/live/abc"),
+        ("GET", "/static/a.js"),
+    ],
+)
+def test_what_is_no_page_waits_for_nobody(method: str, path: str) -> None:
+    async def steps(pages: Pages, ask: Callable[..., asyncio.Task[None]]) -> None:
+        for number in range(AT_ONCE):
+            ask(number)
+        ask(50)
+        for number in (70, 71, 72):
+            ask(number, method=method, path=path)
+        await _settled()
+        assert pages.begun == [*range(AT_ONCE), 70, 71, 72]
+        for number in (70, 71, 72):  # they have no turn to give
+            pages.over[number].set()
+        await _settled()
+        assert 50 not in pages.begun
+
+    played(steps)
+
+
+def test_who_leaves_while_waiting_is_forgotten() -> None:
+    async def steps(pages: Pages, ask: Callable[..., asyncio.Task[None]]) -> None:
+        for number in range(AT_ONCE):
+            ask(number)
+        clients = {number: Client() for number in (50, 51)}
+        gone, patient = (ask(number, receive=client.receive) for number, client in clients.items())
+        await _settled()
+        clients[50].leave.set()
+        await gone
+        pages.over[0].set()
+        await _settled()
+        assert 50 not in pages.begun
+        assert 51 in pages.begun
+        assert not patient.done()
+
+    played(steps)
+
+
+def test_what_a_client_sent_while_waiting_reaches_the_page() -> None:
+    got: list[str] = []
+
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["number"] == 50:
+            got.extend([(await receive())["type"], (await receive())["type"]])
+        else:
+            await over.wait()
+
+    over = asyncio.Event()
+
+    async def play() -> None:
+        turns, client = Turns(page), Client()
+        asked = [asyncio.ensure_future(turns({**SCOPE, "number": number}, _receive, _send)) for number in range(AT_ONCE)]
+        asked.append(asyncio.ensure_future(turns({**SCOPE, "number": 50}, client.receive, _send)))
+        await _settled()
+        over.set()
+        await _settled()
+        client.leave.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(asyncio.wait_for(play(), 20))
+    assert got == ["http.request", "http.disconnect"]
+
+
+def test_a_server_that_stops_while_turns_are_given_loses_none() -> None:
+    async def play() -> None:
+        pages = Pages()
+        turns = Turns(pages)
+        asked = [asyncio.ensure_future(turns({**SCOPE, "number": number}, _receive, _send)) for number in range(AT_ONCE + 4)]
+        await _settled()
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        again = [asyncio.ensure_future(turns({**SCOPE, "number": 80 + number}, _receive, _send)) for number in range(AT_ONCE)]
+        await _settled()
+        assert pages.begun[-AT_ONCE:] == [80 + number for number in range(AT_ONCE)]
+        for task in again:
+            task.cancel()
+        await asyncio.gather(*again, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(play(), 20))
 
 
 def test_a_turn_that_comes_in_the_moment_of_giving_up_is_passed_on() -> None:
@@ -120,7 +227,7 @@ def test_a_turn_that_comes_in_the_moment_of_giving_up_is_passed_on() -> None:
 
 
 def test_an_ended_turn_is_not_given_twice() -> None:
-    async def steps(pages: Pages, ask: Callable[[int], asyncio.Task[None]]) -> None:
+    async def steps(pages: Pages, ask: Callable[..., asyncio.Task[None]]) -> None:
         for number in range(AT_ONCE):
             ask(number)
         await asyncio.sleep(0.1)  # their turns are over, they are not

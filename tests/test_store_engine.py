@@ -1,12 +1,13 @@
 """Trace folders: reading is safe, bounded in time, and says plainly what is wrong."""
 
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from collector.errors import StoreError, StoreLocked, StoreSlow, StoreTooNew, StoreTooOld
+from collector.errors import StoreError, StoreLocked, StoreSlow, StoreTooNew, StoreTooOld, StoreWaited
 from collector.store.catalog import Catalog
 from collector.store.engine import ENVIRONMENT_VARIABLE, TraceFolder, default_root
 from tests.build.database import BUILT_KEY, built_database
@@ -46,6 +47,16 @@ def test_a_long_question_is_stopped(tmp_path: Path) -> None:
         with pytest.raises(StoreSlow, match="Narrow the time range"):
             connection.exec_driver_sql(endless)
         assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1  # the next question has its own time
+
+
+def test_a_question_that_mostly_waits_is_said_to_be_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built_database(tmp_path, {})
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)  # as if others had the processors all the time
+    with TraceFolder(tmp_path, limit_seconds=1.0).trace(BUILT_KEY).connect() as connection:
+        with pytest.raises(StoreWaited, match="given up after 1 s, most of which it waited") as error:
+            connection.exec_driver_sql(endless)
+        assert isinstance(error.value, StoreSlow)
 
 
 def test_a_replaced_trace_is_read_anew(tmp_path: Path) -> None:

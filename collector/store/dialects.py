@@ -4,6 +4,7 @@ Nothing outside this module relies on SQLite.
 """
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,17 @@ from typing import Any
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.pool import NullPool
 
-from collector.errors import CollectCancelled, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreSlow, TraceError
+from collector.errors import (
+    CollectCancelled,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreSlow,
+    StoreWaited,
+    TraceError,
+)
 from collector.model.block import Block, Row
 from collector.store.bulk import PRAGMAS, Inserter
 
@@ -36,6 +47,7 @@ __all__ = [
 BUSY_SECONDS = 5.0
 """How long a statement waits for another process's transaction; the catalog's transactions take milliseconds."""
 
+_WAITING_SECONDS = 1.0  # a shorter limit says nothing about how busy a machine is
 _STEPS_BETWEEN_LOOKS = 20_000  # virtual machine steps between two looks at the clock: about a millisecond
 
 _FULL = (sqlite3.SQLITE_FULL,)
@@ -55,7 +67,8 @@ def reading_engine(
     Connections are opened per use: a replaced or deleted file is never held open, and opening costs a fraction of a millisecond.
     """
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    engine = _engine(path, uri, busy_seconds, _too_slow if should_cancel is None else _cancelled_reading)
+    began = threading.local()
+    engine = _engine(path, uri, busy_seconds, (lambda: _too_slow(began, limit_seconds)) if should_cancel is None else _cancelled_reading)
 
     @event.listens_for(engine, "connect")
     def connected(dbapi: sqlite3.Connection, record: Any) -> None:  # Any: SQLAlchemy's pool record, unused
@@ -68,7 +81,8 @@ def reading_engine(
     @event.listens_for(engine, "before_cursor_execute")
     def started(connection: Connection, *_: object) -> None:
         if should_cancel is None:
-            connection.info["deadline"][0] = time.monotonic() + limit_seconds
+            began.clock, began.worked = time.monotonic(), time.thread_time()
+            connection.info["deadline"][0] = began.clock + limit_seconds
 
     return engine
 
@@ -197,7 +211,15 @@ def json_object(**members: str) -> str:
     return f"json_patch('{{}}', json_object({pairs}))"
 
 
-def _too_slow() -> TraceError:
+def _too_slow(began: threading.local | None = None, limit_seconds: float = 0.0) -> TraceError:
+    """Why a statement was interrupted; `began` has the clock and the processor time of this thread at its beginning."""
+    if began is not None and limit_seconds >= _WAITING_SECONDS:
+        took, worked = time.monotonic() - began.clock, time.thread_time() - began.worked
+        if worked < took / 2:
+            return StoreWaited(
+                f"This question was given up after {took:.0f} s, most of which it waited: this server or its disk is busy. "
+                "Load the page again in a moment, or narrow the time range."
+            )
     return StoreSlow("This question takes too long. Narrow the time range or filter by process, socket or heap.")
 
 
