@@ -17,7 +17,7 @@ from app.queries import catalog, names, trace
 from app.urls import Urls
 from collector.store.engine import TraceFolder
 
-__all__ = ["LEAST_DIGITS", "LIVE_PREFIX", "Catalog", "OpenTrace", "ReadTrace", "TraceKey", "open_catalog", "open_trace"]
+__all__ = ["LEAST_DIGITS", "LIVE_PREFIX", "Catalog", "OpenTrace", "ReadTrace", "TraceKey", "meant_by", "open_catalog", "open_trace"]
 
 KEY_DIGITS = 12
 LIVE_PREFIX = "live-"
@@ -86,6 +86,15 @@ def open_catalog(request: Request) -> Iterator[Connection | None]:
         return
     with folder.catalog().connect() as db:
         yield db
+
+
+def meant_by(db: Connection, key: str) -> list[catalog.EntryRow]:
+    """The traces that a key stands for which none has: what a live one became, or all whose keys begin with it."""
+    if key.startswith(LIVE_PREFIX):
+        return catalog.became(db, key)
+    if len(key) < LEAST_DIGITS or not _is_hex(key):
+        return []
+    return sorted((one for one in catalog.entries(db) if one.key.startswith(key)), key=lambda one: one.key)
 
 
 ReadTrace = Annotated[OpenTrace, Depends(open_trace)]

@@ -59,11 +59,11 @@ class NotFound(Exception):
 
 
 class OtherName(Exception):
-    """The object has another name in links: `parts` of the path that stand for those of the request."""
+    """The object has another name in links: `parts` of the path, and of the query, that stand for those of the request."""
 
-    def __init__(self, parts: Mapping[str, str]) -> None:
-        super().__init__(", ".join(parts.values()))
-        self.parts = parts
+    def __init__(self, parts: Mapping[str, str], query: Mapping[str, str] | None = None) -> None:
+        super().__init__(", ".join([*parts.values(), *(query or {}).values()]))
+        self.parts, self.query = parts, query or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def install(app: FastAPI, render: Callable[..., Response]) -> None:
 
     def other_name(request: Request, error: Exception) -> Response:
         assert isinstance(error, OtherName)
-        return RedirectResponse(request.app.state.urls.same_page(request, error.parts), 307)
+        return RedirectResponse(request.app.state.urls.same_page(request, error.parts, error.query), 307)
 
     def several(request: Request, error: Exception) -> Response:
         assert isinstance(error, SeveralFit)

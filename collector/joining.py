@@ -6,7 +6,7 @@ the identities of modules. Losses of all files are added up; buffers of the time
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -66,7 +66,8 @@ def join_traces(files: Sequence[Path], target: Path, should_cancel: Callable[[],
         except OSError as error:
             raise SourceError(f"{target}: cannot be written: {error.strerror or error}.") from error
         finally:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):  # a folder that cannot be written says so by the first error
+                unfinished.unlink(missing_ok=True)
         return joined
 
 

@@ -14,6 +14,8 @@ from fastapi.testclient import TestClient
 from app.queries import compare_traces
 from collector.limits import Limits, Who
 from collector.problems import STORED_IN_PART
+from collector.store.catalog import Catalog
+from collector.store.tables import CATALOG
 from tests.build.database import built_database
 from tests.build.served import served
 from tests.build.small_trace import KEY, SMALL
@@ -222,3 +224,26 @@ def test_latencies_of_many_operations_are_those_of_some(client: TestClient, monk
     assert "Latencies of B are those of 9 operations picked at random." in page["facts"]
     assert not any(fact.startswith("Latencies of A") for fact in page["facts"]), "it has 8"
     assert page["latencies"] == compared(client, f"a={KEY}&b={BAD}")["latencies"], "the same ones each time"
+
+
+def test_short_keys_and_those_of_live_traces_lead_to_the_whole(tmp_path: Path, client: TestClient) -> None:
+    query = "process=client&format=json"
+    answer = client.get(f"/compare?a={KEY[:6].upper()}&b={BAD[:7]}&{query}", follow_redirects=False)
+    assert answer.status_code == 307
+    assert answer.headers["location"] == f"/compare?{query}&a={KEY}&b={BAD}"
+    assert client.get(f"/compare?a={KEY[:5]}", follow_redirects=False).status_code == 404, "too short"
+    assert client.get("/compare?a=live-0000&format=json", follow_redirects=False).status_code == 404
+
+    folder = built_database(tmp_path, {}, key="abcdef000001", name="one.etl")
+    for key in ("abcdef000002", "bbbb00000002"):
+        built_database(folder.root, {}, key=key, name=f"{key}.etl")
+    with Catalog(folder).engine.begin() as connection:
+        entry = CATALOG.tables["trace_entry"]
+        connection.execute(entry.update().where(entry.c.key == "bbbb00000002").values(live_key="live-12ab"))
+    with served(folder) as other:
+        answer = other.get("/compare?a=abcdef000001&b=live-12ab", follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (307, "/compare?a=abcdef000001&b=bbbb00000002")
+        answer = other.get("/compare?a=abcdef&b=bbbb00000002", follow_redirects=False)
+        assert answer.status_code == 300
+        for key in ("abcdef000001", "abcdef000002"):
+            assert f'href="/compare?b=bbbb00000002&a={key}"' in unescape(answer.text)

@@ -1,5 +1,6 @@
 """Backing a folder up while it is used, and going on with the back-up."""
 
+import errno
 import os
 import subprocess
 from collections.abc import Callable
@@ -176,6 +177,36 @@ def test_a_full_disk_leaves_the_last_back_up(folder: TraceFolder, tmp_path: Path
         assert not list((disk / "backup").rglob("*.part"))
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_disk_that_is_full_at_once_can_be_tried_again(
+    folder: TraceFolder, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    target = tmp_path / "backup"
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        status, out, err = run("backup", str(target), "--database", str(folder.root))
+    assert (status, out) == (1, "")
+    assert err == f"sockscope backup: {target}: the back-up cannot be written (no space is left on that disk). Nothing was copied.\n"
+    assert list(target.iterdir()) == []
+
+    (target / "backup-of.txt.part").write_text("of a run that was killed")
+    assert run("backup", str(target), "--database", str(folder.root))[0] == 0
+    assert sorted(path.name for path in target.iterdir()) == ["backup-of.txt", "catalog.db", "traces"]
+
+
+def test_an_empty_mark_names_no_other_database(folder: TraceFolder, tmp_path: Path) -> None:
+    target = TraceFolder(tmp_path / "backup")
+    back_up(folder, target, never)
+    mark = target.root / "backup-of.txt"
+    text = mark.read_text()
+    mark.write_text("")
+
+    assert len(back_up(folder, target, never).there_already) == 2
+    assert mark.read_text() == text == f"{folder.root.resolve()}\n"
 
 
 def test_what_is_damaged_does_not_take_the_place_of_a_good_copy(folder: TraceFolder, tmp_path: Path, run: Run) -> None:

@@ -336,6 +336,7 @@ def test_notes_on_other_things_stay_at_home(sample: Imported, tmp_path: Path) ->
         (("--view", "v_sockets", "-o", "x.db"), 2, "a SQLite file has all views. Leave it out, or name the form with --as."),
         (("--view", "v_sockets", "-o", "x.SQLITE"), 2, "--view is for csv"),
         (("--view", "v_sockets", "--view", "v_operations", "-o", "two.csv"), 2, "two.csv: this is the name of a file, and a folder of"),
+        (("--view", "v_sockets", "-o", "y.xlsx"), 2, "y.xlsx: .xlsx is the end of no form of a view. There are .csv,"),
         (("-o", "all.csv"), 2, "Leave .csv out, or name one --view."),
         (("--as", "datasette", "-o", "x.db"), 2, "x.db: this is the name of a file"),
         (("--as", "tar"), 2, "invalid choice: 'tar'"),
@@ -358,6 +359,10 @@ def test_what_cannot_be_is_said_and_leaves_nothing(
 def test_a_form_that_is_named_goes_before_the_end_of_the_name(run: Run, tmp_path: Path) -> None:
     assert run("--view", "v_sockets", "--as", "csv", "-o", tmp_path / "x.db")[0] == 0
     assert (tmp_path / "x.db").read_text(encoding="utf-8").startswith("socket,")
+    assert run("--view", "v_sockets", "--as", "csv", "-o", tmp_path / "x.txt")[0] == 0
+    (tmp_path / "of.may").mkdir()
+    assert run("--view", "v_sockets", "-o", tmp_path / "of.may")[0] == 0, "a folder may have any name"
+    assert run("--view", "v_sockets", "--view", "v_operations", "-o", tmp_path / "two.may")[0] == 0, "also one that is made"
     (tmp_path / "a.csv").mkdir()
     assert run("--as", "csv", "-o", tmp_path / "a.csv")[0] == 0, "a folder that is there may have any name"
 

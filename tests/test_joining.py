@@ -1,5 +1,7 @@
 """Sessions for the kernel, for Winsock and for heaps make one trace of their files, the same as if one session had recorded all."""
 
+import errno
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -204,6 +206,16 @@ def test_nothing_is_left_half_written(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be written"):
         join_traces(files, tmp_path / "no folder" / "joined.etl")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["heap.etl", "kernel.etl", "winsock.etl"]
+
+
+def test_a_folder_that_nothing_can_be_removed_from_is_told_by_the_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    files = three(tmp_path)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(SourceError, match=r"joined\.etl: cannot be written: No such file or directory"):
+        join_traces(files, tmp_path / "no folder" / "joined.etl")
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

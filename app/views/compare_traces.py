@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
+from sqlalchemy import Connection
 from starlette.responses import HTMLResponse, Response
 
 from app import format as fmt
-from app.deps import Catalog
-from app.errors import BadRequest, NotFound
+from app.deps import Catalog, meant_by
+from app.errors import BadRequest, Choice, NotFound, OtherName, SeveralFit
 from app.filters import Condition, parse_conditions
 from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
@@ -116,12 +117,16 @@ def compare_traces(request: Request, db: Catalog) -> Response:
         raise BadRequest(f"a={keys[0]} and b={keys[1]}: this is one trace; choose two.")
     latest = [one for one in catalog.latest(db, CHOICES) if one.state in ("complete", "live")] if db is not None else []
     named = {one.key: one for one in latest}
-    for key in keys:
+    canonical: dict[str, str] = {}
+    for side, key in zip(("a", "b"), keys, strict=True):
         if key and key not in named:
             found = catalog.entry(db, key) if db is not None else None
             if found is None:
-                raise NotFound(f"Trace {key[:40]} is not in this database.", ways=(Crumb("all traces", request.app.state.urls("traces")),))
-            named[key] = found
+                canonical[side] = _key_meant(request, db, side, key)
+            else:
+                named[key] = found
+    if canonical:
+        raise OtherName({}, canonical)
     sides = [_compared(named[key]) if key else None for key in keys]
     parts: dict[str, Any] = {}  # Any: the tables of the page by their names
     facts: tuple[str, ...] = ()
@@ -141,6 +146,17 @@ def compare_traces(request: Request, db: Catalog) -> Response:
         **parts,
     )
     return render(request, "compare_traces.html", page)
+
+
+def _key_meant(request: Request, db: Connection | None, side: str, key: str) -> str:
+    """The key of the trace that a shortened one or that of a live trace stands for. Raises SeveralFit, NotFound."""
+    meant = meant_by(db, key) if db is not None else []
+    if not meant:
+        raise NotFound(f"Trace {key[:40]} is not in this database.", ways=(Crumb("all traces", request.app.state.urls("traces")),))
+    if len(meant) > 1:
+        choices = tuple(Choice(f"{one.label or one.name} ({one.key})", query={side: one.key}) for one in meant)
+        raise SeveralFit(f"{side}={key[:40]} stands for {len(meant)} traces.", choices)
+    return meant[0].key
 
 
 def _compared(entry: catalog.EntryRow) -> Compared:

@@ -68,7 +68,7 @@ def blocks(plan: Plan, *, folder: str = _FOLDER, words: Sequence[str] = ()) -> l
         )
     waiting = f"timeout /t {plan.duration_s:.0f}" if plan.duration_s else _MEANWHILE
     lines = [start for start, _ in pairs] + [waiting] + [stop for _, stop in reversed(pairs)]
-    if plan.rotate_mb:
+    if any("%d" in line for line in lines):
         lines += [_NUMBERED]
     if len(files) > 1:
         lines.append(merge_line([file.replace("%d", "1") for file in files.values()], merged))

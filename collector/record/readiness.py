@@ -13,7 +13,7 @@ from collector.record.rights import is_elevated
 from collector.record.sessions import Counters, running
 from collector.record.toolkit import find_toolkit
 
-__all__ = ["Machine", "check_heaps", "check_plan", "check_rights", "leftovers", "open_windows", "this_machine"]
+__all__ = ["Machine", "check_choices", "check_heaps", "check_plan", "check_rights", "leftovers", "open_windows", "this_machine"]
 
 _OLDEST = (6, 2)
 _LOADING = {
@@ -82,30 +82,30 @@ def open_windows(machine: Machine, plan: Plan, named: str | None, environ: Mappi
 
 
 def check_plan(plan: Plan, *, is_forced: bool) -> None:
-    """Raises ValueError for what cannot go well: no session, no folder, too many heaps, an endless circle, a file that is there."""
-    if not plan.kinds:
-        raise ValueError("Nothing is to be recorded: name processes with --pid, or leave out --no-winsock or --no-kernel.")
+    """Raises ValueError for what cannot go well here: choices that do not go together, no folder, a file that is there."""
+    check_choices(plan, is_forced=is_forced)
     if not plan.folder.is_dir():
         raise ValueError(f"{plan.folder} is no folder. Windows makes none for a session: make it first, or name another --output.")
-    if plan.is_circular and not plan.size_limit_mb:
-        raise ValueError("--circular needs a --size-limit: the file that is written round and round.")
-    check_heaps(plan, is_forced=is_forced)
-    if plan.rotate_mb:
-        _check_rotation(plan)
+    if plan.rotate_mb and "%" in str(plan.folder):  # Windows takes the whole path as a pattern
+        raise ValueError(f"{plan.folder} has a % in its name, which --rotate cannot have: name another --output.")
     there = [*(path for path in (plan.joined, plan.shown) if path.exists()), *plan.files()]
     if there:
         raise ValueError(f"{there[0]} is there already: choose another --name or --output, or move it away.")
 
 
-def _check_rotation(plan: Plan) -> None:
-    if not plan.winsock:
+def check_choices(plan: Plan, *, is_forced: bool) -> None:
+    """Raises ValueError for what cannot go well on any machine: no session, too many heaps, an endless circle."""
+    if not plan.kinds:
+        raise ValueError("Nothing is to be recorded: name processes with --pid, or leave out --no-winsock or --no-kernel.")
+    if plan.is_circular and not plan.size_limit_mb:
+        raise ValueError("--circular needs a --size-limit: the file that is written round and round.")
+    check_heaps(plan, is_forced=is_forced)
+    if plan.rotate_mb and not plan.winsock:
         raise ValueError("--rotate is for the file of sockets, which --no-winsock leaves out.")
-    if plan.is_circular or plan.size_limit_mb:
+    if plan.rotate_mb and (plan.is_circular or plan.size_limit_mb):
         raise ValueError(
             "--rotate begins a new file at its size, --size-limit ends the recording there, --circular goes round: choose one."
         )
-    if "%" in str(plan.folder):  # Windows takes the whole path as a pattern
-        raise ValueError(f"{plan.folder} has a % in its name, which --rotate cannot have: name another --output.")
 
 
 def check_heaps(plan: Plan, *, is_forced: bool) -> None:

@@ -41,8 +41,8 @@ def back_up(folder: TraceFolder, target: TraceFolder, should_cancel: Callable[[]
     Raises StoreError where nothing is there to back up, StoreLocked while another process does the same, StoreFull, CollectCancelled.
     """
     _check(folder, target)
+    _mark(folder, target)
     target.make()
-    (target.root / _MARK).write_text(f"{folder.root.resolve()}\n", "utf-8", "surrogateescape")
     catalog = Catalog(folder, is_written=False)
     with locks.held(target.root / "backup.lock", f"{target.root}: another process writes this back-up."):
         snapshot = target.catalog_path.with_name("catalog.db.part")
@@ -56,9 +56,7 @@ def back_up(folder: TraceFolder, target: TraceFolder, should_cancel: Callable[[]
                     target.trace_path(key).unlink(missing_ok=True)
             _place(snapshot, target.catalog_path)
         except OSError as error:
-            kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else StoreError
-            reason = "no space is left on that disk" if kind is StoreFull else error.strerror or str(error)
-            raise kind(f"{target.root}: the back-up cannot be written ({reason}). Traces that were copied until now are whole.") from error
+            raise _failure(target, error, "Traces that were copied until now are whole.") from error
         finally:
             with contextlib.suppress(OSError):
                 snapshot.unlink(missing_ok=True)
@@ -76,13 +74,41 @@ def _check(folder: TraceFolder, target: TraceFolder) -> None:
     mark = target.root / _MARK
     if mark.is_file():
         other = mark.read_text("utf-8", "surrogateescape").strip()
-        if other != str(here):
+        if other not in ("", str(here)):  # none: the disk was full when it was written
             raise StoreError(f"{target.root}: this is the back-up of {other}. Name another folder, or remove {mark} if both are the same.")
-    elif target.root.is_dir() and any(target.root.iterdir()):
+    elif target.root.is_dir() and any(path != _unfinished(mark) for path in target.root.iterdir()):
         raise StoreError(f"{target.root}: this folder is not empty, and no back-up. Name another, or an empty one.")
     for path in (target.catalog_path.with_name("catalog.db-wal"), target.catalog_path.with_name("catalog.db-shm")):
         if path.exists():
             raise StoreError(f"{target.root}: a program has this back-up open ({path.name} is there). End it, then try again.")
+
+
+def _mark(folder: TraceFolder, target: TraceFolder) -> None:
+    """Say of which folder this is a back-up, before anything else is in it. Raises StoreFull, StoreError."""
+    mark, text = target.root / _MARK, f"{folder.root.resolve()}\n"
+    part = _unfinished(mark)
+    try:
+        if mark.is_file() and mark.read_text("utf-8", "surrogateescape") == text:
+            return
+        target.root.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+        with part.open("x", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        _place(part, mark)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise _failure(target, error, "Nothing was copied.") from error
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _failure(target: TraceFolder, error: OSError, done: str) -> StoreError:
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    reason = "no space is left on that disk" if is_full else error.strerror or str(error)
+    return (StoreFull if is_full else StoreError)(f"{target.root}: the back-up cannot be written ({reason}). {done}")
 
 
 def _copy_traces(catalog: Catalog, target: TraceFolder, should_cancel: Callable[[], bool]) -> BackedUp:
@@ -120,7 +146,7 @@ def _is_same(source: Path, copy: Path) -> bool:
 
 
 def _copy(source: Path, copy: Path, should_cancel: Callable[[], bool]) -> None:
-    part = copy.with_name(f"{copy.name}.part")
+    part = _unfinished(copy)
     try:
         part.unlink(missing_ok=True)
         with source.open("rb") as whole, part.open("xb") as file:

@@ -126,6 +126,9 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 def _wrong_usage(args: argparse.Namespace, form: str, limits: Limits, known: tuple[str, ...]) -> str | None:
     """What is wrong with the command line, if anything."""
+    if (ending := _strange_ending(args)) is not None:
+        known_ends = ", ".join(end for end, of in _SUFFIXES.items() if of != _SQLITE)
+        return f"{args.output}: {ending} is the end of no form of a view. There are {known_ends}; or name the form with --as."
     if strange := [view for view in args.view if view not in known]:
         return f"{strange[0]}: there is no such view. There are {', '.join(known)}."
     if args.view and form == _DATASETTE:
@@ -135,6 +138,14 @@ def _wrong_usage(args: argparse.Namespace, form: str, limits: Limits, known: tup
     if limits.from_ns is not None and limits.to_ns is not None and limits.from_ns > limits.to_ns:
         return "--to is before --from; give a range that runs forward."
     return None
+
+
+def _strange_ending(args: argparse.Namespace) -> str | None:
+    """The end of the name of a view's file that says a form which is not written; a folder may have any name."""
+    if args.form or not args.output or len(set(args.view)) != 1 or Path(args.output).is_dir():
+        return None
+    ending = Path(args.output).suffix
+    return ending if ending and ending.lower() not in _SUFFIXES else None
 
 
 def _no_folder(output: str | None) -> str | None:

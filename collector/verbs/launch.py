@@ -46,7 +46,7 @@ def add(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     """Record one run of a program. Raises TraceError."""
-    from collector.record.readiness import check_plan
+    from collector.record.readiness import check_choices, check_plan
 
     is_both = not (args.heap or args.winsock)
     plan = plan_of(args, winsock=args.winsock or is_both, heap=args.heap or is_both)
@@ -54,14 +54,14 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if not words:
         say("sockscope launch: name a program, after the options.", file=sys.stderr)
         return 2
-    if args.print_commands:
-        print_commands(args, plan, words=words)
-        return 0
     try:
-        check_plan(plan, is_forced=False)
+        (check_choices if args.print_commands else check_plan)(plan, is_forced=False)
     except ValueError as error:
         say(f"sockscope launch: {error}", file=sys.stderr)
         return 2
+    if args.print_commands:
+        print_commands(args, plan, words=words)
+        return 0
     return _launch(args, plan, words, ready(args, plan, words=words), should_cancel)
 
 

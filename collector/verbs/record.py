@@ -98,22 +98,24 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     """Record until something ends it. Raises TraceError."""
     plan = plan_of(args, winsock=not args.no_winsock, heap=bool(args.pid), pids=args.pid)
     plan = replace(plan, is_live=args.live, keeps_files=args.live and args.files, rotate_mb=args.rotate)
-    if args.print_commands:
-        print_commands(args, plan)
-        return 0
-    if args.list or args.stop or args.change:
+    is_control = args.list or args.stop or args.change
+    if is_control and not args.print_commands:
         return _control(args, plan)
-    from collector.record.readiness import check_plan
+    from collector.record.readiness import check_choices, check_plan
 
-    if wrong := wrong_with_live(args):
+    wrong = "--print-commands is for a new recording: leave --list, --stop and --change out." if is_control else wrong_with_live(args)
+    if wrong:
         say(f"sockscope record: {wrong}", file=sys.stderr)
         return 2
     try:
-        check_plan(plan, is_forced=args.force)
+        (check_choices if args.print_commands else check_plan)(plan, is_forced=args.force)
         target = target_of(args) if args.to else None
     except ValueError as error:
         say(f"sockscope record: {error}", file=sys.stderr)
         return 2
+    if args.print_commands:
+        print_commands(args, plan)
+        return 0
     if args.live:
         windows = ready(args, plan)
         _prepare(plan, windows)

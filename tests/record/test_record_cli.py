@@ -283,6 +283,41 @@ def test_commands_for_new_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert "netsh" not in out
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--no-winsock", "--no-kernel"], "Nothing is to be recorded"),
+        (["--no-winsock", "--rotate", "500", "--pid", "5"], "--rotate is for the file of sockets"),
+        (["--rotate", "5", "--circular"], "--circular needs a --size-limit"),
+        (["--rotate", "5", "--size-limit", "9"], "--rotate begins a new file at its size"),
+        (["--rotate", "5", "--live"], "--live writes one file"),
+        (["--files"], "--files goes with --live"),
+        (["--to", "ftp://x"], "ftp://x"),
+        ([word for pid in "12345" for word in ("--pid", pid)], "5 processes are too many"),
+    ],
+)
+def test_commands_are_printed_for_what_can_be_recorded_alone(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for more in ([], ["--print-commands"]):
+        assert main(["record", "--name", "x", *words, *more]) == 2
+        said.append(capsys.readouterr())
+    assert said[0] == said[1]
+    assert said[1].out == ""
+    assert says in said[1].err
+
+
+@pytest.mark.parametrize("words", [["--stop", "x"], ["--list"], ["--change", "x", "--pid", "1"]])
+def test_commands_are_for_a_new_recording(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", "--print-commands", *words]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "sockscope record: --print-commands is for a new recording: leave --list, --stop and --change out.\n")
+
+
+def test_commands_for_a_program_are_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["launch", "--print-commands", "--circular", "a.exe"]) == 2
+    assert "--circular needs a --size-limit" in capsys.readouterr().err
+
+
 def test_a_flush_is_for_logman_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", "--print-commands", "--flush", "3"]) == 0
     assert " -bs 1024 -nb 64 256 -ft 3\n" in capsys.readouterr().out
