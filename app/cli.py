@@ -1,4 +1,4 @@
-"""The console script: the collector's verbs, and those that need the dashboard. Imports wait until a verb runs, so `--help` is quick."""
+"""The command line: the collector's verbs, and those that need the dashboard. Imports wait until a verb runs, so `--help` is quick."""
 
 import argparse
 import gc
@@ -25,6 +25,7 @@ TOKEN_VARIABLE = "SOCKSCOPE_TOKEN"
 VIEW_VARIABLE = "SOCKSCOPE_VIEW_TOKEN"
 SAMPLE_NAME = "sample.etl"
 _MOST_WORKERS = 32
+_MOST_GIB = 1_000_000
 _OF_LINKS = frozenset("0123456789abcdefABCDEFxX@-")
 _BACKLOG = 512  # connections that wait to be taken; a browser opens six at once
 
@@ -100,7 +101,11 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         help="let browsers send traces, or not (default: only where no other machine can reach the server)",
     )
     parser.add_argument(
-        "--upload-limit", type=float, default=8, metavar="GIB", help="size limit of a trace that is sent, packed or unpacked (default: 8)"
+        "--upload-limit",
+        type=_gibibytes,
+        default=8,
+        metavar="GIB",
+        help="size limit of a trace that is sent, packed or unpacked (default: 8)",
     )
     parser.add_argument(
         "--base-path",
@@ -308,6 +313,16 @@ def _workers(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"{text}: a number of processes from 1 to {_MOST_WORKERS}")
     return int(text)
+
+
+def _gibibytes(text: str) -> float:
+    try:
+        size = float(text)
+    except ValueError:
+        size = 0.0
+    if not 0 < size <= _MOST_GIB:  # nor nan
+        raise argparse.ArgumentTypeError(f"{text}: a size in GiB above 0, at most {_MOST_GIB:,}")
+    return size
 
 
 def _addresses(text: str) -> tuple[str, ...]:

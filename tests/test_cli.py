@@ -1,5 +1,6 @@
 """The command line: one clear line for each wrong input, exit statuses, and nothing slow for a help text."""
 
+import importlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tomllib
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -167,7 +169,8 @@ def test_some_files_good_and_some_not(run: Run, file: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "words",
     [[], ["dance"], ["collect"], ["collect", "--nonsense", "x.etl"], ["collect", "a.etl", "b.etl", "--name", "x"], ["serve", "--port", "x"],
-     ["serve", "--port", "99999"], ["serve", "--root-path", "no-slash"]],
+     ["serve", "--port", "99999"], ["serve", "--root-path", "no-slash"],
+     *(["serve", "--upload-limit", size] for size in ("nan", "inf", "-1", "0", "1e300", "x"))],
 )  # fmt: skip
 def test_wrong_usage_is_status_2(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -204,6 +207,28 @@ def test_help_and_version_load_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupt_while_modules_are_loaded_shows_no_traceback() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'collector.cli':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from app.start import main\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_the_console_script_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, project_root: Path) -> None:
+    script = tomllib.loads((project_root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]["sockscope"]
+    module, _, name = script.partition(":")
+    monkeypatch.setattr(sys, "argv", ["sockscope", "dance"])
+    assert getattr(importlib.import_module(module), name)() == 2
 
 
 def test_the_first_interrupt_asks_and_the_second_stops() -> None:
