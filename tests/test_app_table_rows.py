@@ -26,7 +26,7 @@ def html(rows: list[Row], *columns: Column, links: str = "", selected: str | Non
     log: list[object] = []
     module = Environment(autoescape=True).from_string(MACROS).make_module({"log": log})
     cells = module.CELLS  # type: ignore[attr-defined]  # what the template sets
-    return str(table_rows(plain_listing("rows", "/", columns, rows), cells, None, links, selected)), log
+    return str(table_rows(plain_listing("rows", "/", columns, rows, Row), cells, None, links, selected)), log
 
 
 def test_equal_values_of_a_column_are_made_once_and_shown_in_each_row() -> None:
