@@ -15,6 +15,7 @@ from app.cli import main
 from collector.errors import CollectCancelled, EmptyTrace, FormatError
 from collector.packages import traces_in
 from collector.texts import form_of
+from collector.texts.unread import NoMoment
 from collector.texts.values import filetime_of, number_of
 from tests.build import Trace, afd
 from tests.build.event_xml import event_xml
@@ -105,6 +106,27 @@ def test_moments_with_zones() -> None:
     assert filetime_of("2024-05-06T00:08:09,1234567-0700") == zulu
     assert filetime_of("2024-05-06 07:08:09") == zulu - 1_234_567
     assert filetime_of("1970-01-01T00:00:00Z") == 116_444_736_000_000_000
+
+
+IMPOSSIBLE = (
+    "2024-13-06T07:08:09Z", "2024-02-30T07:08:09Z", "2024-05-06T25:30:00Z", "2024-05-06T24:00:00Z", "2024-05-06T09:61:00Z",
+    "2024-05-06T09:30:60Z", "2024-05-06T09:30:00+25:00", "2024-05-06T09:30:00+02:60",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", IMPOSSIBLE)
+def test_what_is_no_moment(text: str) -> None:
+    with pytest.raises(NoMoment):
+        filetime_of(text)
+
+
+def test_a_time_that_no_clock_shows_is_counted(tmp_path: Path) -> None:
+    event = re.findall(r"(?s)<Event>.*?</Event>\n", xml_of(tmp_path, a_trace()))[-1]
+    odd = re.sub(r"T\d\d:\d\d:", "T25:30:", event)
+    text = xml_of(tmp_path, a_trace()).replace("</Events>", f"{odd}</Events>")
+    found = collected(put(tmp_path, text), tmp_path)
+    assert found.one("SELECT count FROM v_problems WHERE kind = 'damaged_text'") == 1
+    assert found.one("SELECT end_ns FROM v_trace") < 10**9
 
 
 def test_a_cut_text_gives_what_is_before(tmp_path: Path) -> None:

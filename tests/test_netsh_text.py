@@ -130,6 +130,31 @@ def test_a_line_that_is_cut_in_its_head_is_counted(tmp_path: Path) -> None:
     assert found.one("SELECT count FROM v_problems WHERE kind = 'damaged_text'") == 1
 
 
+ODD_HEADS = {
+    "a huge processor": LINE.replace("[1]", "[99999999999]"),
+    "a processor that is no number": LINE.replace("[1]", "[x]"),
+    "a huge process": LINE.replace("13A0", "FFFFFFFFFF"),
+    "a huge thread": LINE.replace("000B", "F" * 150),
+    "a process that is no number": LINE.replace("13A0", "-1"),
+    "a colon too few": LINE.replace("::", ":"),
+    "an hour that no clock shows": LINE.replace("09:30", "25:30"),
+    "a minute that no clock shows": LINE.replace("09:30", "09:61"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_HEADS)
+def test_an_event_with_an_odd_head_is_counted(name: str, tmp_path: Path) -> None:
+    text = text_of(tmp_path, a_trace()) + f"{ODD_HEADS[name]}{SEND}\r\n"
+    found = collected(put(tmp_path, text), tmp_path)
+    assert found.one("SELECT count FROM v_problems WHERE kind = 'damaged_text'") == 1
+    assert found.one("SELECT count(*) FROM v_operations") == 2
+
+
+def test_lines_that_go_on_with_a_message_are_no_events(tmp_path: Path) -> None:
+    text = text_of(tmp_path, a_trace()) + "[12] a footnote\r\n[x]\r\n[0000] 01 02 03\r\nat 09:30\r\n"
+    assert not collected(put(tmp_path, text), tmp_path).rows("SELECT * FROM v_problems WHERE kind = 'damaged_text'")
+
+
 def test_other_providers_and_other_languages_are_counted(tmp_path: Path) -> None:
     other = LINE.replace("Winsock-AFD", "TCPIP")
     text = text_of(tmp_path, Trace().cpu(0, afd.opened(at_us=10)))

@@ -19,6 +19,8 @@ __all__ = ["NETSH_TEXT"]
 
 _HEAD = r"\[(\d{1,5})\] ?([0-9A-Fa-f]{4,8})\.([0-9A-Fa-f]{4,8}):: ?"
 _START = re.compile(_HEAD + r"\d\d")
+_BEGINNING = re.compile(r"\[[^\]]{0,40}\] ?\S{0,200}?(?:::|\d\d:\d\d)")
+"""What an event begins with, however odd its numbers; other lines go on with the message before them."""
 _LINE = re.compile(
     _HEAD + r"(?:(?P<y>\d{4})[/-](?P<m>\d\d)[/-](?P<d>\d\d)|(?P<m2>\d\d)/(?P<d2>\d\d)/(?P<y2>\d{4}|\d\d))[- ]"
     r"(?P<time>\d\d:\d\d:\d\d)[.,](?P<part>\d{1,9}) {0,4}\[(?P<provider>[^\]]{0,200})\] ?(?P<message>.*)"
@@ -61,7 +63,7 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
             continue
         found = _LINE.match(line.lstrip("\ufeff"))
         if found is None:
-            if _START.match(line.lstrip("\ufeff")):  # other lines go on with the message before them
+            if _BEGINNING.match(line.lstrip("\ufeff")):
                 told.unread.add(OTHER_LINE, n)
             continue
         provider = found["provider"].strip()

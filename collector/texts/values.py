@@ -18,7 +18,9 @@ __all__ = ["filetime_of", "guid_of", "hex_bytes", "number_of", "plain_name", "va
 _GROUPED = re.compile(r"[+-]?(?:\d{1,3}([\s.,'’_٬])\d{3}(?:\1\d{3})*|\d{1,2},(?:\d\d,)+\d{3})")
 """Groups of three with one and the same separator, or as in India: three digits, before them groups of two."""
 _MOST_DIGITS = 40
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?\s*(?:(Z)|([+-])(\d\d):?(\d\d))?", re.ASCII)
+_CLOCK = r"([01]\d|2[0-3]):([0-5]\d):([0-5]\d)"
+_ZONE = r"(?:(Z)|([+-])([01]\d|2[0-3]):?([0-5]\d))?"
+_TIME = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)[T ]{_CLOCK}(?:[.,](\d{{1,9}})\d*)?\s*{_ZONE}", re.ASCII)
 _FIRST_DAY = date(1601, 1, 1).toordinal()
 _SID = re.compile(r"S-(\d{1,3})-(\d{1,15}|0x[0-9A-Fa-f]{1,12})((?:-\d{1,10}){0,15})", re.ASCII)
 _HEX = re.compile(r"(?:0[xX])?[0-9A-Fa-f\s]+")
