@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from app.cli import main
 from collector.errors import CollectCancelled, EmptyTrace, FormatError
+from collector.events.afd import AFD
 from collector.packages import traces_in
+from collector.schema import EventSchema, bool32, i32, u32
 from collector.texts import form_of
 from collector.texts.unread import NoMoment
-from collector.texts.values import filetime_of, number_of
+from collector.texts.values import filetime_of, number_of, values_of
 from tests.build import Trace, afd
 from tests.build.event_xml import event_xml
 from tests.build.imported import collect
@@ -127,6 +129,74 @@ def test_a_time_that_no_clock_shows_is_counted(tmp_path: Path) -> None:
     found = collected(put(tmp_path, text), tmp_path)
     assert found.one("SELECT count FROM v_problems WHERE kind = 'damaged_text'") == 1
     assert found.one("SELECT end_ns FROM v_trace") < 10**9
+
+
+NO_ROOM = {
+    "an event id": (r"<EventID>\d+", "<EventID>99999"),
+    "a version": (r"<Version>\d+", "<Version>300"),
+    "a level below none": (r"<Level>\d+", "<Level>-1"),
+    "an opcode": (r"<Opcode>\d+", "<Opcode>256"),
+    "a keyword": (r"<Keywords>\w+", "<Keywords>0x1FFFFFFFFFFFFFFFF"),
+    "a process": (r'ProcessID="\d+"', 'ProcessID="4294967296"'),
+    "a process below none": (r'ProcessID="\d+"', 'ProcessID="-2"'),
+    "a thread": (r'ThreadID="\d+"', 'ThreadID="99999999999"'),
+    "a processor": (r'ProcessorID="\d+"', 'ProcessorID="99999"'),
+    "a processor below none": (r'ProcessorID="\d+"', 'ProcessorID="-1"'),
+}
+
+
+@pytest.mark.parametrize("name", NO_ROOM)
+def test_a_number_of_the_head_that_has_no_room_is_counted(name: str, tmp_path: Path) -> None:
+    text = xml_of(tmp_path, a_trace())
+    event = re.findall(r"(?s)<Event .*?</Event>\n", text)[-1]
+    pattern, odd = NO_ROOM[name]
+    assert re.search(pattern, event)
+    found = collected(put(tmp_path, text.replace("</Events>", f"{re.sub(pattern, odd, event, count=1)}</Events>")), tmp_path)
+    assert found.one("SELECT count FROM v_problems WHERE kind = 'damaged_text'") == 1
+    assert found.one("SELECT count(*) FROM v_operations") == 2
+
+
+def test_numbers_may_have_the_sign_that_tools_write(tmp_path: Path) -> None:
+    trace = Trace().cpu(0, afd.opened(at_us=10), afd.send(at_us=100, enter_exit=1, status=0xC0000043, tid=0xFFFFFFFF))
+    text = xml_of(tmp_path, trace)
+    signed = re.sub(r"(?<=>)(0xC0000043|3221225539)(?=<)", str(0xC0000043 - (1 << 32)), text).replace('"4294967295"', '"-1"')
+    assert ">-1073741757<" in signed
+    assert 'ThreadID="-1"' in signed
+    (tmp_path / "plain").mkdir()
+    found = collected(put(tmp_path, signed), tmp_path)
+    assert answers(found) == answers(collected(put(tmp_path / "plain", text), tmp_path / "plain"))
+    assert not found.rows("SELECT * FROM v_problems WHERE kind = 'damaged_text'")
+
+
+SCHEMA = EventSchema(
+    name="Odd",
+    provider=AFD,
+    number=1,
+    versions=(),
+    source="",
+    fields=(u32("process_id"), u32("length"), u32("status", enum="NTSTATUS"), i32("count"), bool32("is_on")),
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["-1", "0", "-2147483648", "-5", "true"], [-1, 0, -(1 << 31), -5, 1]),
+        (["4294967295", "4294967295", "0xC0000043", "0xFFFFFFFF", "-1"], [0xFFFFFFFF, 0xFFFFFFFF, 0xC0000043, 0xFFFFFFFF, 0xFFFFFFFF]),
+        (["-2", "0", "0", "0", "0"], None),
+        (["0", "-1", "0", "0", "0"], None),
+        (["0", "0", "-2147483649", "0", "0"], None),
+        (["0", "0", "0", "-2147483649", "0"], None),
+        (["0", "0", "0", "4294967296", "0"], None),
+        (["0", "0", "0", "0", "4294967296"], None),
+    ],
+)
+def test_numbers_have_room_in_their_fields(texts: list[str], numbers: list[int] | None) -> None:
+    if numbers is None:
+        with pytest.raises(ValueError, match=r"no room|no 32 bits"):
+            values_of(SCHEMA, {}, texts, 8)
+    else:
+        assert list(values_of(SCHEMA, {}, texts, 8).values()) == numbers
 
 
 def test_a_cut_text_gives_what_is_before(tmp_path: Path) -> None:

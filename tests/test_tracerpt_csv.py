@@ -6,6 +6,7 @@ import re
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -125,16 +126,26 @@ def test_a_cut_text_gives_what_is_before(cut: int, tmp_path: Path) -> None:
     assert found.report.is_limited
 
 
-def damaged(text: str, *, pid: str = "", user_data: str = "", time: str = "") -> str:
+def damaged(text: str, *, pid: str = "", user_data: str = "", time: str = "", cell: tuple[int, str] | None = None) -> str:
     """The last row with other cells."""
     *lines, row, _ = text.split("\r\n")
     cells = row.split(",")
+    if cell is not None:
+        cells[cell[0]] = cell[1]
     cells[9], cells[16] = pid or cells[9], time or cells[16]
     rest = [user_data] if user_data else cells[19:]
     return "\r\n".join([*lines, ",".join([*cells[:19], *rest]), ""])
 
 
-ODD = {
+ODD: dict[str, dict[str, Any]] = {  # arguments of damaged
+    "an event id that has no room": {"cell": (2, "99999")},
+    "a version that has no room": {"cell": (3, "300")},
+    "a level that has no room": {"cell": (5, "256")},
+    "an opcode that has no room": {"cell": (6, "-1")},
+    "a keyword that has no room": {"cell": (8, "0x1FFFFFFFFFFFFFFFF")},
+    "a process that has no room": {"cell": (9, "0x100000000")},
+    "a thread that has no room": {"cell": (10, "-2")},
+    "a processor that no system has": {"cell": (11, "70000")},
     "a huge number": {"pid": "9" * 200_000},
     "a number of 40 digits as address": {"user_data": ", ".join(["0x" + "F" * 38] * 4)},
     "a huge time": {"time": "9" * 30},

@@ -8,7 +8,7 @@ from collector.errors import FormatError
 from collector.texts.form import PIECE_BYTES, TextForm, TextInput, Told, beginning_of
 from collector.texts.transcript import TextEvent, Transcript
 from collector.texts.unread import NO_MOMENT, Unread
-from collector.texts.values import filetime_of, guid_of, hex_bytes, number_of, plain_name
+from collector.texts.values import filetime_of, guid_of, hex_bytes, id_of, number_of, plain_name
 
 __all__ = ["EVENT_XML", "WIDE", "EventReader"]
 
@@ -124,7 +124,7 @@ class EventReader:
         elif tag == "Correlation" and (activity := found.get("ActivityID")):
             event.activity = guid_of(activity)
         elif tag == "Execution":
-            event.pid, event.tid = (number_of(found.get(name, "0")) & 0xFFFFFFFF for name in ("ProcessID", "ThreadID"))
+            event.pid, event.tid = (id_of(found.get(name, "0")) for name in ("ProcessID", "ThreadID"))
             event.cpu = number_of(found.get("ProcessorID", "0"))
             self.without_processor += "ProcessorID" not in found
 
@@ -155,11 +155,11 @@ class EventReader:
         parent = self._path[-1] if self._path else ""
         if parent == "System":
             if tag == "EventID":
-                event.event_id = number_of(text) & 0xFFFF
+                event.event_id = number_of(text)
             elif tag == "Keywords":
                 event.keyword = number_of(text)
             elif tag in ("Version", "Level", "Opcode"):
-                setattr(event, tag.lower(), number_of(text) & 0xFF)
+                setattr(event, tag.lower(), number_of(text))
         elif tag == "EventGuid":
             event.class_guid = guid_of(text)
         elif tag in ("BinaryEventData", "EventPayload"):

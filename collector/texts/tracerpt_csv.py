@@ -17,7 +17,7 @@ from collector.texts.cells import Cells
 from collector.texts.form import TextForm, TextInput, Told, beginning_of
 from collector.texts.transcript import HEADER_CLASS, TextEvent, Transcript
 from collector.texts.unread import LONG_LINE, RAW_TIME, ROUNDED_TIME, SHORT_ROW, STRANGER, UnreadableEvent
-from collector.texts.values import filetime_of, guid_of, number_of, plain_name
+from collector.texts.values import filetime_of, guid_of, id_of, number_of, plain_name
 
 __all__ = ["TRACERPT_CSV"]
 
@@ -177,8 +177,8 @@ class _RowReader:
             level=number_of(found.get("level") or "0"),
             opcode=number_of(found["opcode"]),
             keyword=number_of(found.get("keyword") or "0"),
-            pid=number_of(found["pid"]) & 0xFFFFFFFF,
-            tid=number_of(found.get("tid") or "0") & 0xFFFFFFFF,
+            pid=id_of(found["pid"]),
+            tid=id_of(found.get("tid") or "0"),
             cpu=number_of(found.get("processornumber") or "0"),
         )
         if guid in _CLASSIC:

@@ -74,7 +74,7 @@ class Transcript:
         return len(self._ticks)
 
     def add(self, event: TextEvent) -> None:
-        """Take one event. Raises OSError."""
+        """Take one event. Raises OSError; ValueError for a number of its head that has no room."""
         if event.class_guid == HEADER_CLASS:
             if event.opcode == 0:
                 self._about = self._about or event.texts
@@ -82,13 +82,15 @@ class Transcript:
         if event.class_guid == STACK_WALK:  # they name the event that they belong to by its raw time, which texts do not have
             self.stacks += 1
             return
+        if not _has_room(event):
+            raise ValueError("a number of its head has no room")
         packed = record_bytes(self._record(event))
         packed += bytes(-len(packed) % 8)
         self._spool.write(packed)
         self._ticks.append(event.filetime)
         self._starts.append(self._end)
         self._sizes.append(len(packed))
-        self._cpus.append(event.cpu if 0 <= event.cpu < _MOST_PROCESSORS else 0)
+        self._cpus.append(event.cpu)
         self._end += len(packed)
         if self._end >= self._looked_at:
             self._looked_at = self._end + _CHECK_BYTES
@@ -108,10 +110,10 @@ class Transcript:
             kind=(HeaderKind.FULL64 if wide else HeaderKind.FULL32) if is_classic else (HeaderKind.EVENT64 if wide else HeaderKind.EVENT32),
             ticks=event.filetime,
             provider=provider,
-            event_id=event.event_id & 0xFFFF,
-            version=event.version & 0xFF,
-            level=event.level & 0xFF,
-            opcode=event.opcode & 0xFF,
+            event_id=event.event_id,
+            version=event.version,
+            level=event.level,
+            opcode=event.opcode,
             keyword=event.keyword & (1 << 64) - 1,
             pid=event.pid,
             tid=event.tid,
@@ -205,6 +207,18 @@ class Transcript:
                 times[1] = ticks
         for cpu in sorted(waiting):
             write(cpu)
+
+
+def _has_room(event: TextEvent) -> bool:
+    """Whether the numbers of an event's head are such that a record has; a mask may be written with a sign."""
+    return (
+        0 <= event.event_id <= 0xFFFF
+        and 0 <= event.version <= 0xFF
+        and 0 <= event.level <= 0xFF
+        and 0 <= event.opcode <= 0xFF
+        and -(1 << 63) <= event.keyword < 1 << 64
+        and 0 <= event.cpu < _MOST_PROCESSORS
+    )
 
 
 def _fitting(schemas: tuple[EventSchema, ...], version: int) -> list[EventSchema]:

@@ -13,7 +13,7 @@ from collector.schema import EventSchema, Field, FieldType
 from collector.texts.unread import NoMoment
 from collector.texts.words import WORDS
 
-__all__ = ["filetime_of", "guid_of", "hex_bytes", "number_of", "plain_name", "values_of"]
+__all__ = ["filetime_of", "guid_of", "hex_bytes", "id_of", "number_of", "plain_name", "values_of"]
 
 _GROUPED = re.compile(r"[+-]?(?:\d{1,3}([\s.,'’_٬])\d{3}(?:\1\d{3})*|\d{1,2},(?:\d\d,)+\d{3})")
 """Groups of three with one and the same separator, or as in India: three digits, before them groups of two."""
@@ -25,6 +25,10 @@ _FIRST_DAY = date(1601, 1, 1).toordinal()
 _SID = re.compile(r"S-(\d{1,3})-(\d{1,15}|0x[0-9A-Fa-f]{1,12})((?:-\d{1,10}){0,15})", re.ASCII)
 _HEX = re.compile(r"(?:0[xX])?[0-9A-Fa-f\s]+")
 _ADDRESS_BYTES = 128
+_SIGNED = {FieldType.I8, FieldType.I16, FieldType.I32, FieldType.I64}
+_STATUSES = {"NTSTATUS", "Win32"}
+_MAY_BE_NONE = re.compile(r".*(?:pid|_id|process|thread)")
+"""Ids, of which -1 is that of none."""
 
 
 def number_of(text: str) -> int:
@@ -41,6 +45,13 @@ def number_of(text: str) -> int:
     if _GROUPED.fullmatch(text):
         return int("".join(c for c in text if c.isdecimal() or c in "+-"))
     raise ValueError(f"not a number: {text!r}")
+
+
+def id_of(text: str) -> int:
+    """The number of a process or thread; -1 is how some tools write 0xFFFFFFFF, that of none. Raises ValueError."""
+    if not -1 <= (number := number_of(text)) <= 0xFFFFFFFF:
+        raise ValueError(f"not the number of a process or thread: {text[:_MOST_DIGITS]!r}")
+    return number & 0xFFFFFFFF
 
 
 def filetime_of(text: str) -> int:
@@ -115,14 +126,29 @@ def _value(field: Field, text: str, pointer_size: int) -> Value:
     if field.enum is not None and not text[:1].isdecimal() and (word := text.strip().lower()) in (words := WORDS.get(field.enum, {})):
         return words[word]
     number = number_of(text)
-    if number.bit_length() > 8 * (field.width(pointer_size) or 8):
+    bits = 8 * (field.width(pointer_size) or 8)
+    if not (0 if number >= 0 else _least(field, bits)) <= number < 1 << bits:  # of signed ones the bits may stand there, as 0xC0000043
         raise ValueError(f"{field.name} has no room for {text[:_MOST_DIGITS]}")
     return number
 
 
+def _least(field: Field, bits: int) -> int:
+    """The least number that tools write for a field: of a status or the value of an option with its sign, too."""
+    if field.type in _SIGNED or field.enum in _STATUSES or field.name == "value":
+        return -(1 << bits - 1)
+    return -1 if _MAY_BE_NONE.fullmatch(field.name) else 0
+
+
 def _truth(text: str) -> int:
     word = text.strip().lower()
-    return {"true": 1, "false": 0}[word] if word in ("true", "false") else number_of(text)
+    return {"true": 1, "false": 0}[word] if word in ("true", "false") else _bits32(text)
+
+
+def _bits32(text: str) -> int:
+    """32 bits, which may be written with a sign."""
+    if not -(1 << 31) <= (number := number_of(text)) < 1 << 32:
+        raise ValueError(f"no 32 bits: {text[:_MOST_DIGITS]!r}")
+    return number & 0xFFFFFFFF
 
 
 def _port(text: str) -> int:
@@ -132,7 +158,7 @@ def _port(text: str) -> int:
 
 
 def _ipv4(text: str) -> str | bytes:
-    return text.strip() if "." in text else (number_of(text) & 0xFFFFFFFF).to_bytes(4, "little")
+    return text.strip() if "." in text else _bits32(text).to_bytes(4, "little")
 
 
 def _sockaddr(text: str) -> bytes:
@@ -148,9 +174,12 @@ def _sid(text: str) -> bytes:
     if not (found := _SID.fullmatch(text)):
         return hex_bytes(text) if not text or _HEX.fullmatch(text) else b""  # the name of an account, whose SID nobody can tell
     revision, authority, parts = found.groups()
-    numbers = [int(part) & 0xFFFFFFFF for part in parts.split("-")[1:]]
-    head = bytes([int(revision) & 0xFF, len(numbers)]) + int(authority, 0).to_bytes(8, "big")[2:]
-    return head + b"".join(number.to_bytes(4, "little") for number in numbers)
+    numbers = [int(part) for part in parts.split("-")[1:]]
+    try:
+        head = bytes([int(revision), len(numbers)]) + int(authority, 0).to_bytes(6, "big")
+        return head + b"".join(number.to_bytes(4, "little") for number in numbers)
+    except OverflowError as error:
+        raise ValueError("an identity with a number that has no room") from error
 
 
 def _no_list(text: str) -> Value:

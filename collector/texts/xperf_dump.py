@@ -18,7 +18,7 @@ from collector.texts.form import TextForm, TextInput, Told, beginning_of
 from collector.texts.keywords import Keywords
 from collector.texts.transcript import HEADER_CLASS, TextEvent, Transcript
 from collector.texts.unread import BAD_VALUE, LONG_LINE, OTHER_EVENT, SHORT_ROW, NoMoment, UnreadableEvent
-from collector.texts.values import guid_of, number_of, plain_name
+from collector.texts.values import guid_of, id_of, number_of, plain_name
 
 __all__ = ["XPERF_DUMP"]
 
@@ -186,9 +186,7 @@ class _Rows:
         if found is None:
             raise ValueError("a row without a process")
         thread = texts.get("threadid") or "0"
-        return TextEvent(
-            filetime=moment, pid=int(found[2]) & 0xFFFFFFFF, tid=number_of(thread) & 0xFFFFFFFF, cpu=number_of(texts.get("cpu") or "0")
-        )
+        return TextEvent(filetime=moment, pid=id_of(found[2]), tid=id_of(thread), cpu=number_of(texts.get("cpu") or "0"))
 
 
 def _lacks(head: _Head, others: Counter[str]) -> str:
