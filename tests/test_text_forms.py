@@ -204,6 +204,30 @@ def test_numbers_of_any_locale_are_read(kind: str, name: str, tmp_path: Path) ->
     assert not found.rows("SELECT * FROM v_problems WHERE kind = 'damaged_text'")
 
 
+def with_losses(form: str, folder: Path, text: str) -> bytes:
+    """A form whose session says that this many events were lost."""
+    told = TEXT_WRITERS[form](a_trace().lose_events(87_654_321).write(folder / "lost.etl")).decode()
+    assert told.count("87654321") == 1
+    return told.replace("87654321", text).encode()
+
+
+LOSSES: Mapping[str, int | None] = {"1,234": 1234, "1\u00a0234": 1234, "many": None, "1,2345": None, "-5": None}
+# Values of CSV are apart by commas.
+TOLD = [
+    (kind, *loss)
+    for kind in TEXT_WRITERS
+    for loss in LOSSES.items()
+    if kind != "event log" and (kind != "CSV of tracerpt" or "," not in loss[0])
+]
+
+
+@pytest.mark.parametrize(("form", "text", "count"), TOLD)
+def test_losses_are_read_in_any_spelling_or_said_to_be_unread(form: str, text: str, count: int | None, tmp_path: Path) -> None:
+    found = collected(put(tmp_path, with_losses(form, tmp_path, text)), tmp_path)
+    assert found.one("SELECT events_lost FROM v_trace") == (count or 0)
+    assert ("How many events were lost cannot be read from it" in limits_of(found)) == (count is None)
+
+
 # ---------------------------------------------------------------------------------------------------- pages and arrays
 
 

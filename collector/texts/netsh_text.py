@@ -27,7 +27,7 @@ _LINE = re.compile(
 )
 _SOCKETS = "microsoft-windows-winsock-afd"
 _SESSION = "msnt_systemtrace"
-_ABOUT = re.compile(r"\b(PointerSize|EventsLost|BuffersLost|NumberOfProcessors|CPUSpeed|ProviderVersion): ?(\d{1,20})\b")
+_ABOUT = re.compile(r"\b(PointerSize|EventsLost|BuffersLost|NumberOfProcessors|CPUSpeed|ProviderVersion): ?([^\s,;]*(?:[\s,]\d[^\s,;]*)*)")
 _WIDE = re.compile(r"0x0*[1-9A-Fa-f][0-9A-Fa-f]{8}")
 _MOST_MESSAGE = 4096
 _NAMES_SHOWN, _MOST_NAMES = 5, 10_000

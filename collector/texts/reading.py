@@ -54,7 +54,14 @@ def trace_of_text(form: TextForm, source: Source, place: Path | None, should_can
     inferred = "" if is_told else f" That pointers have {pointer_size} bytes is inferred from the values."
     stacks = f" Events of call stacks in it are left out: {transcript.stacks:,}." if transcript.stacks else ""
     details: dict[str, object] = {"form": form.words, "stacks": stacks, "inferred": inferred}
-    problems = [*source.problems, Problem(EVENT_LOG_FORM if form is EVENT_LOG else TEXT_FORM, details=details, own_effect=told.lacks)]
+    problems = [
+        *source.problems,
+        Problem(
+            EVENT_LOG_FORM if form is EVENT_LOG else TEXT_FORM,
+            details=details,
+            own_effect=" ".join(filter(None, (told.lacks, *transcript.lacks()))),
+        ),
+    ]
     unread = told.unread.damaged + transcript.unread
     if told.damage or unread:
         found = told.damage or "fields or times that cannot be read back"

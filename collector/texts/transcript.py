@@ -33,6 +33,7 @@ HEADER_CLASS = UUID("68fdd900-4a3e-11d1-84f4-0000f80464e3")
 _BUFFER_BYTES = 128 << 10  # a record has at most 64 KB
 _MOST_PROCESSORS = 2048
 _BETWEEN_LOOKS = 4096
+_LOSSES = {"eventslost": "events", "bufferslost": "buffers"}
 _ROOM_BYTES, _CHECK_BYTES = 256 << 20, 64 << 20
 
 
@@ -177,13 +178,22 @@ class Transcript:
             end_ticks=max(last, self._told("endtime", last + FILETIME_PER_SECOND * 86_400)),
         )
 
+    def lacks(self) -> list[str]:
+        """Sentences for the trust page: losses that the session's own event says, but not as a number."""
+        unread = [words for name, words in _LOSSES.items() if self._number(name, 0xFFFFFFFF) is None]
+        return [f"How many {words} were lost cannot be read from it, and is shown as 0." for words in unread]
+
     def _told(self, name: str, most: int = 0xFFFFFFFF) -> int:
         """A number that the session's own event says; 0 where there is none."""
+        return self._number(name, most) or 0
+
+    def _number(self, name: str, most: int) -> int | None:
+        """The same; None for what is no such number."""
         try:
             number = number_of(self._about.get(name, "0"))
         except ValueError:
-            return 0
-        return number if 0 <= number <= most else 0
+            return None
+        return number if 0 <= number <= most else None
 
     def _copy(self, order: "np.ndarray[tuple[int], np.dtype[np.int64]]", writer: EtlWriter, should_cancel: Callable[[], bool]) -> None:
         room = _BUFFER_BYTES - BUFFER_HEADER_SIZE

@@ -23,7 +23,7 @@ from collector.texts.values import guid_of, id_of, number_of, plain_name
 __all__ = ["XPERF_DUMP"]
 
 _BEGIN, _END = "BeginHeader", "EndHeader"
-_ABOUT = re.compile(r"\b(Events Lost|Buffers lost|Trace Start|PointerSize): ?(\d{1,20})\b", re.IGNORECASE)
+_ABOUT = re.compile(r"\b(Events Lost|Buffers lost|Trace Start|PointerSize): ?([^\s,;]*(?:[\s,]\d[^\s,;]*)*)", re.IGNORECASE)
 _BUILD = re.compile(r"OS Version: ?\d{1,5}\.\d{1,5}\.(\d{1,9})\b")
 _PROCESS = re.compile(r"(.*?) ?\( {0,10}(-?\d{1,10})\)")
 _TASKS: Mapping[str, int] = {schema.name.lower(): schema.number for schema in AFD_EVENTS if schema.number >= 1000}
@@ -42,7 +42,7 @@ class _Head:
     """What stands before the rows: columns by event, each name in small letters; what the trace says of itself."""
 
     columns: dict[str, list[str]] = field(default_factory=dict)
-    about: dict[str, int] = field(default_factory=dict)
+    about: dict[str, str] = field(default_factory=dict)
     is_over: bool = False
 
     def take(self, line: str, name: str) -> None:
@@ -57,9 +57,9 @@ class _Head:
 
     def say(self, line: str) -> None:
         """What the line of the trace itself says."""
-        self.about |= {plain_name(word.replace(" ", "")): int(number) for word, number in _ABOUT.findall(line[:4096])}
+        self.about |= {plain_name(word.replace(" ", "")): number for word, number in _ABOUT.findall(line[:4096])}
         if build := _BUILD.search(line[:4096]):
-            self.about["providerversion"] = int(build[1])
+            self.about["providerversion"] = build[1]
 
 
 def _is_xperf_dump(start: bytes) -> bool:
@@ -71,8 +71,8 @@ def _pointer_size(text: TextInput) -> tuple[int, bool]:
         if line is not None and line.startswith("OS Version:"):
             head = _Head()
             head.say(line)
-            if head.about.get("pointersize") in (4, 8):
-                return head.about["pointersize"], True
+            if head.about.get("pointersize") in ("4", "8"):
+                return int(head.about["pointersize"]), True
             break
     return 8, False
 
@@ -88,8 +88,7 @@ def _read(text: TextInput, transcript: Transcript) -> Told:
         elif line.startswith("OS Version:"):
             head.say(line)
             reader = _Rows(head, transcript.pointer_size)
-            about = {name: str(value) for name, value in head.about.items()}
-            transcript.add(TextEvent(class_guid=HEADER_CLASS, texts={**about, "starttime": about.get("tracestart", "0")}))
+            transcript.add(TextEvent(class_guid=HEADER_CLASS, texts=head.about | {"starttime": head.about.get("tracestart", "0")}))
         elif reader is None:
             if line.strip():
                 raise FormatError(f'{text.name}: behind the header of this text, the line "OS Version: …, Trace Start: …" is missing.')
@@ -123,7 +122,7 @@ class _Rows:
 
     def __init__(self, head: _Head, pointer_size: int) -> None:
         self._columns = head.columns
-        self._start = head.about.get("tracestart", 0)
+        self._start = _start_of(head)
         self._cells = Cells(",", _MOST_COLUMNS)
         self._keywords = Keywords(pointer_size)
         self._is_wide = pointer_size == 8
@@ -187,6 +186,14 @@ class _Rows:
             raise ValueError("a row without a process")
         thread = texts.get("threadid") or "0"
         return TextEvent(filetime=moment, pid=id_of(found[2]), tid=id_of(thread), cpu=number_of(texts.get("cpu") or "0"))
+
+
+def _start_of(head: _Head) -> int:
+    """What times count from; where that is no number, no row has a moment."""
+    try:
+        return number_of(head.about.get("tracestart", "0"))
+    except ValueError:
+        return _LAST_SENSIBLE
 
 
 def _lacks(head: _Head, others: Counter[str]) -> str:
