@@ -1,5 +1,6 @@
 """Each fault that can meet a collector; afterwards the folder keeps its promises and the trace can be collected again."""
 
+import contextlib
 import os
 import random
 import re
@@ -46,12 +47,15 @@ def test_kills_at_random_moments(folder: Folder, victim: str) -> None:
     longest = folder.seconds(is_beside=is_beside)
     moments = random.Random(f"{victim} of {folder.file.name}")
     met = 0
-    for _ in range(5 * KILLS):
+    for _ in range(10 + 5 * KILLS):
         process = folder.begun(is_beside=is_beside)
         time.sleep(moments.uniform(0, 0.9) * longest)
         if victim == "writer":
-            for pid in writers(process):
-                os.kill(pid, signal.SIGKILL)
+            while not (pids := writers(process)) and process.poll() is None:  # it begins after the collector
+                time.sleep(0.005)
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         elif victim == "both":
             os.killpg(process.pid, signal.SIGKILL)
         else:
