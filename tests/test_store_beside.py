@@ -17,7 +17,7 @@ from collector.errors import CollectCancelled, StoreError, StoreFull
 from collector.model.counting import Counting
 from collector.model.rows import Block, Lines, Rows, block_of
 from collector.store import beside
-from collector.store.bulk import Inserter
+from collector.store.bulk import Inserter, connected
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from collector.store.tables import ROW_COLUMNS, TRACE
@@ -270,3 +270,12 @@ def test_a_killed_collector_leaves_no_process_and_the_next_one_clears_up(folder:
     assert not folder.has_trace(BUILT_KEY)
     assert Catalog(folder).settle() == 1
     assert not folder.part_path(BUILT_KEY).exists()
+
+
+def test_a_file_that_was_cleared_away_is_not_made_again(tmp_path: Path) -> None:
+    gone = tmp_path / "gone #1?.db.part"
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        connected(str(gone))
+    assert not gone.exists()
+    gone.touch()
+    connected(str(gone)).close()

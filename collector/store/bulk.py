@@ -7,6 +7,7 @@ This module imports no more than the driver and NumPy: a process of its own runs
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -83,8 +84,12 @@ class Inserter:
 
 
 def connected(path: str, *, page_limit: int | None = None) -> sqlite3.Connection:
-    """A connection that fills a file quickly, for one thread after another. Raises sqlite3.Error."""
-    connection = sqlite3.connect(path, isolation_level=None, cached_statements=_STATEMENTS, check_same_thread=False)
+    """A connection that fills a file quickly, for one thread after another. Raises sqlite3.Error, also where there is no such file.
+
+    What a collector that was killed had begun may be cleared away before this process opens it: it shall not be there again.
+    """
+    uri = f"{Path(path).absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=_STATEMENTS, check_same_thread=False)
     for pragma in PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
     if page_limit is not None:
