@@ -1,6 +1,6 @@
 """What a view is handed: the trace it was asked about, open for reading, and the catalog."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -92,9 +92,8 @@ def meant_by(db: Connection, key: str) -> list[catalog.EntryRow]:
     """The traces that a key stands for which none has: what a live one became, or all whose keys begin with it."""
     if key.startswith(LIVE_PREFIX):
         return catalog.became(db, key)
-    if len(key) < LEAST_DIGITS or not _is_hex(key):
-        return []
-    return sorted((one for one in catalog.entries(db) if one.key.startswith(key)), key=lambda one: one.key)
+    entries = {entry.key: entry for entry in catalog.entries(db)}
+    return [entries[one] for one in _beginning_with(entries, key)]
 
 
 ReadTrace = Annotated[OpenTrace, Depends(open_trace)]
@@ -125,13 +124,12 @@ def _explain_absence(request: Request, key: str) -> None:
         choices = tuple(Choice(f"{one.label or one.name} ({one.key})", {"trace_key": one.key}) for one in followers)
         raise SeveralFit(f"{len(followers)} traces are of the session that was followed as {key}.", choices)
     names = dict.fromkeys(folder.trace_keys(), "") | {entry.key: entry.label or entry.name for entry in entries}
-    if len(key) >= LEAST_DIGITS and _is_hex(key):
-        meant = sorted(one for one in names if one.startswith(key))  # also a part of the trace, where the whole is absent
-        if len(meant) == 1:
-            raise OtherName({"trace_key": meant[0]})
-        if meant:
-            choices = tuple(Choice(f"{names[one] or 'trace'} ({one})", {"trace_key": one}) for one in meant)
-            raise SeveralFit(f"The keys of {len(meant)} traces begin with {key}.", choices)
+    meant = _beginning_with(names, key)  # also a part of the trace, where the whole is absent
+    if len(meant) == 1:
+        raise OtherName({"trace_key": meant[0]})
+    if meant:
+        choices = tuple(Choice(f"{names[one] or 'trace'} ({one})", {"trace_key": one}) for one in meant)
+        raise SeveralFit(f"The keys of {len(meant)} traces begin with {key}.", choices)
     near = [one for one in names if one[:LEAST_DIGITS] == key[:LEAST_DIGITS]] or list(names)[:3]
     ways = tuple(Crumb(f"{names[one] or 'trace'} ({one})", urls("overview", trace_key=one)) for one in near)
     if len(key) < KEY_DIGITS or not _is_hex(key[:KEY_DIGITS]):
@@ -145,6 +143,11 @@ def _explain_absence(request: Request, key: str) -> None:
         f"whoever sent the link, collect it here, and this link works. It asks for {_view_of(request)}.",
         ways=ways,
     )
+
+
+def _beginning_with(keys: Iterable[str], key: str) -> list[str]:
+    """The keys that the first digits of one stand for, in their order; none for fewer than LEAST_DIGITS."""
+    return sorted(one for one in keys if one.startswith(key)) if len(key) >= LEAST_DIGITS and _is_hex(key) else []
 
 
 def _is_hex(text: str) -> bool:

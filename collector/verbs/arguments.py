@@ -3,11 +3,12 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from collector.errors import StoreError
-from collector.limits import WhichSocket, Who, parse_moment, parse_which_socket, parse_who
+from collector.limits import WhichSocket, parse_moment, parse_which_socket, parse_who
 from collector.plain import say
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "add_database",
     "add_range",
     "add_times",
+    "checked",
     "folder_of",
     "new_verb",
     "output_path",
@@ -27,6 +29,8 @@ __all__ = [
     "tell_note",
     "whole_trace",
 ]
+
+T = TypeVar("T")
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -55,7 +59,12 @@ def add_database(parser: argparse.ArgumentParser) -> None:
 def add_range(parts: "argparse._ArgumentGroup") -> None:
     """The options that name processes and a range of time."""
     parts.add_argument(
-        "--process", action="append", default=[], type=_who, metavar="WHO", help="a process: PID, PID@NS or app.exe; may be repeated"
+        "--process",
+        action="append",
+        default=[],
+        type=checked(parse_who),
+        metavar="WHO",
+        help="a process: PID, PID@NS or app.exe; may be repeated",
     )
     add_times(parts)
 
@@ -65,11 +74,11 @@ def add_times(parts: "argparse._ActionsContainer") -> None:
     parts.add_argument(
         "--from",
         dest="from_ns",
-        type=_moment,
+        type=checked(parse_moment),
         metavar="TIME",
         help="what lasts until then or later: ns since time 0, or 12.5s; a time before 0 is written --from=-5s",
     )
-    parts.add_argument("--to", dest="to_ns", type=_moment, metavar="TIME", help="what begins then or earlier")
+    parts.add_argument("--to", dest="to_ns", type=checked(parse_moment), metavar="TIME", help="what begins then or earlier")
 
 
 def folder_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceFolder":
@@ -105,6 +114,18 @@ def refusal(target: Path, folder: "TraceFolder", *, force: bool) -> str | None:
     return None if force else f"{target}: this file is there already. Name another with -o, or replace it with --force."
 
 
+def checked(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """A parser whose ValueError argparse shows as it is."""
+
+    def run(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return run
+
+
 def socket_of(text: str) -> WhichSocket:
     """A socket as a user names it. Raises ArgumentTypeError."""
     try:
@@ -127,17 +148,3 @@ def whole_trace(entry: "Entry", folder: "TraceFolder", *, then: str) -> "Entry":
 def tell_note(sentence: str) -> None:
     """Say on stderr what a user should know of an input, and what is no fault."""
     say(sentence, file=sys.stderr)
-
-
-def _who(text: str) -> Who:
-    try:
-        return parse_who(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _moment(text: str) -> int:
-    try:
-        return parse_moment(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

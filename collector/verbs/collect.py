@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from collector.errors import PackageError, TraceError
 from collector.limits import KINDS, Limits
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, tell_note
+from collector.retention import parse_amount
+from collector.verbs.arguments import Verbs, add_database, add_range, checked, folder_of, new_verb, tell_note
 from collector.verbs.gating import add_gate, verdict_of, wrong_gate
 from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
 from collector.verbs.storing import Results, collect_file, collect_source, summary, unpacking_place
@@ -64,7 +65,7 @@ def add(verbs: Verbs) -> None:
     )
     parser.add_argument(
         "--unpack-limit",
-        type=_amount,
+        type=checked(parse_amount),
         metavar="SIZE",
         help="no more than this may come out of a package, such as 20GB; in any case no more than 250 times its size, or 1 GB",
     )
@@ -165,12 +166,3 @@ def _collect_as_one(
             report = collect_source(source, folder, should_cancel, keep=args.keep, name=args.name, symbols=symbols, limits=limits)
     say(summary(report), flush=True)
     return verdict_of(args, 3 if report.is_limited else 0, [report])
-
-
-def _amount(text: str) -> int:
-    from collector.retention import parse_amount
-
-    try:
-        return parse_amount(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

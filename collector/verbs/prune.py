@@ -3,13 +3,13 @@
 import argparse
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from collector.errors import StoreError
 from collector.plain import say
 from collector.retention import Candidate, Plan, parse_age, parse_amount, plan
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, checked, folder_of, new_verb
 
 if TYPE_CHECKING:
     from collector.store.catalog import Catalog
@@ -27,8 +27,10 @@ exit status: 0 done; 1 a trace could not be deleted, or more than --keep-bytes a
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "prune", "delete old traces, by age or until the rest is small enough", EXAMPLE)
-    parser.add_argument("--older-than", type=_age, metavar="AGE", help="delete what was collected longer ago: 30d, 12h, 2w")
-    parser.add_argument("--keep-bytes", type=_amount, metavar="SIZE", help="then delete the oldest until the files have at most this: 20GB")
+    parser.add_argument("--older-than", type=checked(parse_age), metavar="AGE", help="delete what was collected longer ago: 30d, 12h, 2w")
+    parser.add_argument(
+        "--keep-bytes", type=checked(parse_amount), metavar="SIZE", help="then delete the oldest until the files have at most this: 20GB"
+    )
     parser.add_argument("--also-labelled", action="store_true", help="also traces with a label or with notes")
     parser.add_argument("--dry-run", action="store_true", help="only say what would go")
     add_database(parser)
@@ -115,17 +117,3 @@ def _when(stored: str) -> datetime:
     except ValueError:
         return datetime.now(UTC)
     return when if when.tzinfo else when.replace(tzinfo=UTC)
-
-
-def _age(text: str) -> timedelta:
-    try:
-        return parse_age(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _amount(text: str) -> int:
-    try:
-        return parse_amount(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

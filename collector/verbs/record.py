@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from collector.errors import RecordError
 from collector.limits import parse_moment
 from collector.plain import say
-from collector.verbs.arguments import Verbs, new_verb
+from collector.verbs.arguments import Verbs, checked, new_verb
 from collector.verbs.recording_arguments import (
     add_recording,
-    checked,
     collect_and_link,
     exit_status,
     guarded,

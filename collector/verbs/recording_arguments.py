@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from collector.errors import RecordError
 from collector.plain import say
 from collector.record.buffers import HEAP_BUFFERS, KERNEL_BUFFERS, WINSOCK_BUFFERS, Buffers, parse_buffers
 from collector.record.plan import Kind, Plan, parse_keywords, parse_name, parse_stacks
-from collector.verbs.arguments import add_database
+from collector.verbs.arguments import add_database, checked
 
 if TYPE_CHECKING:
     from collector.record.calls import Windows
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_recording",
-    "checked",
     "collect_and_link",
     "exit_status",
     "guarded",
@@ -33,7 +32,6 @@ __all__ = [
     "tell",
 ]
 
-T = TypeVar("T")
 _DEFAULTS = {Kind.KERNEL: KERNEL_BUFFERS, Kind.WINSOCK: WINSOCK_BUFFERS, Kind.HEAP: HEAP_BUFFERS}
 _ADDRESS = "http://127.0.0.1:8350/t/"
 
@@ -220,18 +218,6 @@ def exit_status(*, is_complete: bool) -> int:
 def tell(line: str) -> None:
     """A line of progress."""
     say(line, file=sys.stderr, flush=True)
-
-
-def checked(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """A parser whose ValueError argparse shows as it is."""
-
-    def run(text: str) -> T:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return run
 
 
 def _buffers_of(usual: Buffers) -> Callable[[str], Buffers]:
