@@ -17,6 +17,7 @@ TraceError                      anything that is wrong with an input or with our
     ├── AlreadyCollected        the trace is there and was not to be replaced
     ├── StoreDamaged            a file of it is no database, or a damaged one
     ├── StoreLocked             another process writes this trace
+    ├── StoreUnreachable        the server that holds the database does not answer, or lets nobody in
     ├── StoreFull               no space is left
     ├── StoreSlow               a question ran into its time limit
     ├── StoreTooNew             made by a newer version of this program
@@ -50,6 +51,7 @@ __all__ = [
     "StoreSlow",
     "StoreTooNew",
     "StoreTooOld",
+    "StoreUnreachable",
     "StoreWaited",
     "SymbolsError",
     "TraceError",
@@ -140,6 +142,10 @@ class StoreDamaged(StoreError):
 
 class StoreLocked(StoreError):
     """Another process holds the database."""
+
+
+class StoreUnreachable(StoreError):
+    """The server that holds the database does not answer, ended the connection, or lets this user not in."""
 
 
 class StoreFull(StoreError):

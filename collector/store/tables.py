@@ -71,8 +71,9 @@ def _long_lived(name: str, condition: str, *columns: str) -> Index:
     return _partial(name, condition, *columns)
 
 
-def _partial(name: str, condition: str, *columns: str) -> Index:
-    return Index(name, "trace_id", *columns, sqlite_where=text(condition), postgresql_where=text(condition))
+def _partial(name: str, condition: str, *columns: str, on_a_server: str | None = None) -> Index:
+    """An index of the rows alone that meet a condition; `on_a_server` is its spelling where a flag is no number."""
+    return Index(name, "trace_id", *columns, sqlite_where=text(condition), postgresql_where=text(on_a_server or condition))
 
 
 def _trace_table(
@@ -419,7 +420,7 @@ socket = _trace_table(
     Index("ix_socket_local_n", "trace_id", "local_n"),
     Index("ix_socket_remote_n", "trace_id", "remote_n"),
     _partial("ix_socket_older", "created_ns IS NULL", "process_n"),  # how many are open when the trace begins
-    _partial("ix_socket_listener", "listener = 1"),  # the list of listeners
+    _partial("ix_socket_listener", "listener = 1", on_a_server="listener"),  # the list of listeners
     Index("ix_socket_sends", "trace_id", "sends"),  # the busiest sockets
     _partial("ix_socket_accepted", "accepted_from_n IS NOT NULL", "accepted_from_n"),  # what a listener accepted
     comment="Lifetimes of endpoints.",

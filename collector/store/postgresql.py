@@ -1,0 +1,154 @@
+"""What PostgreSQL needs that SQLite does not: its address, connections for writing, words for its errors."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import NullPool
+
+from collector.errors import (
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreSlow,
+    StoreTooOld,
+    StoreUnreachable,
+    TraceError,
+)
+from collector.store.server_tables import SCHEMA
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["driver_of", "error_of", "server_url", "shown", "writing_engine"]
+
+WRITERS_LOCK = (0x736F636B, 1)
+"""The lock that a writing transaction of the catalog holds: one at a time, as in a folder."""
+
+_CONNECT_SECONDS = 10
+_BUSY_SECONDS = 5
+_DRIVER = "postgresql+psycopg"
+_KEEPALIVE = {"keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "6"}
+
+_SLOW = "This question takes too long. Narrow the time range or filter by process, socket or heap."
+_LOCKED_OUT = ("password authentication failed", "no password supplied", "no pg_hba.conf entry", "authentication failed")
+
+
+def server_url(text: str) -> URL:
+    """The address of a server with the driver that we use. Raises StoreError for another kind of database, or without the driver."""
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise StoreError(
+            "This is no address of a database server. It is written postgresql://USER@HOST/DATABASE, or name a folder."
+        ) from error
+    if url.drivername not in ("postgresql", "postgres", _DRIVER):
+        raise StoreError(f"{shown(url)}: of servers, PostgreSQL alone is supported: postgresql://USER@HOST/DATABASE. Or name a folder.")
+    try:
+        import psycopg  # noqa: F401 - an optional extra
+    except ImportError as error:
+        raise StoreError(f"{shown(url)}: for a PostgreSQL server install the extra: pip install 'sockscope[postgresql]'") from error
+    return url.set(drivername=_DRIVER)
+
+
+def shown(url: URL) -> str:
+    """The address as messages show it, without a password."""
+    return url.difference_update_query(["password"]).set(drivername="postgresql").render_as_string(hide_password=True)
+
+
+def connect_arguments(url: URL, **settings: str) -> dict[str, str]:
+    """What every connection is opened with; `settings` are parameters of the server for its session."""
+    options = " ".join(f"-c {name}={value}" for name, value in ({"search_path": SCHEMA} | settings).items())
+    given = {name: value for name, value in url.query.items() if isinstance(value, str)}
+    defaults = {"connect_timeout": str(_CONNECT_SECONDS), "application_name": "sockscope"} | _KEEPALIVE
+    own = {name: value for name, value in defaults.items() if name not in given}
+    return own | {"options": f"{given.get('options', '')} {options}".strip()}
+
+
+def writing_engine(url: URL) -> Engine:
+    """An engine for short transactions on the catalog: one at a time in the whole database, as in a folder."""
+    engine = create_engine(url, poolclass=NullPool, connect_args=connect_arguments(url, lock_timeout=f"{_BUSY_SECONDS}s"))
+    name_errors(engine, url)
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s, %s)", WRITERS_LOCK)
+
+    return engine
+
+
+def name_errors(engine: Engine, url: URL) -> None:
+    """Have an engine raise our errors in the place of the server's."""
+
+    @event.listens_for(engine, "handle_error")
+    def failed(context: ExceptionContext) -> None:
+        error = error_of(context.original_exception, url)
+        if error is not None:
+            raise error from context.original_exception
+
+
+def driver_of(connection: Connection) -> "psycopg.Connection[Any]":  # Any: rows of any statement
+    """The driver's connection behind a connection, which can COPY."""
+    import psycopg
+
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver
+
+
+def error_of(error: BaseException, url: URL) -> TraceError | None:
+    """Our word for an error of the server or its driver; None for what only our own fault can cause."""
+    import psycopg
+
+    if not isinstance(error, psycopg.Error):
+        return None
+    where, said = shown(url), _first_line(str(error))
+    code = error.sqlstate
+    if code is None:
+        return _unreachable(where, said, url) if isinstance(error, psycopg.OperationalError) else None
+    if code == "57014":
+        return StoreSlow(_SLOW)
+    if code in ("55P03", "40P01", "40001"):
+        return StoreLocked(f"{where}: another program holds this database ({said}). Try again in a moment.")
+    if code in ("53100", "58030") and ("space" in said or code == "53100"):
+        return StoreFull(f"{where}: no space is left on the disk of this server. Free some there, or name another database.")
+    if code == "42501":
+        return StoreReadOnly(
+            f"{where}: the role {url.username or 'of this user'} may not do this ({said}). "
+            "Connect as the role that collects, or have its owner run: sockscope migrate --grant-to ROLE"
+        )
+    if code == "25006":
+        return StoreReadOnly(f"{where}: this server may only be read ({said}). Connect to the one that is written.")
+    if code[:2] in ("08", "57", "28", "3D") or code in ("53300", "53400"):
+        return _unreachable(where, said, url)
+    if code in ("42P01", "42703", "3F000"):
+        return StoreTooOld(f"{where}: there are no tables of this version of sockscope here ({said}). Run: sockscope migrate")
+    if code[:2] in ("XX", "58"):
+        return StoreDamaged(f"{where}: the server reports damage ({said}). See its log.", file=where, reason=said)
+    if code[:2] == "53":
+        return StoreError(f"{where}: the server has not enough of what this needs ({said}).")
+    return None
+
+
+def _unreachable(where: str, said: str, url: URL) -> StoreError:
+    """Why nobody gets in, by what the server or the driver says."""
+    if any(words in said for words in _LOCKED_OUT):
+        return StoreUnreachable(
+            f"{where}: the server does not let the role {url.username or 'of this user'} in ({said}). Check its password."
+        )
+    if "does not exist" in said:
+        return StoreUnreachable(f"{where}: {said}. Create it first: createdb, createuser.")
+    if re.search(r"too many (clients|connections)|remaining connection slots", said):
+        return StoreUnreachable(f"{where}: the server has no connection left ({said}). Try again in a moment.")
+    if re.search(r"starting up|shutting down|recovery|terminating connection|closed the connection|connection is (closed|lost)", said):
+        return StoreUnreachable(f"{where}: the server ended the connection or is not ready ({said}). Try again when it runs.")
+    return StoreUnreachable(f"{where}: the server cannot be reached ({said}). Check the address, and that it runs.")
+
+
+def _first_line(text: str) -> str:
+    """What the server says, without the address that the driver repeats before it."""
+    line = text.strip().partition("\n")[0].strip().rstrip(".")
+    return re.sub(r"^(connection failed: )?(connection to server (at|on socket) .*? failed: )?(FATAL: +)?", "", line)
