@@ -33,6 +33,7 @@ from app.filters import Conditions, Filter, parse_conditions
 from app.links import BadLink, parse_moment
 from app.queries.resolution import LONG_NS
 from collector.errors import StoreSlow
+from collector.store.tables import THIS_TRACE
 
 __all__ = [
     "COUNT_CEILING",
@@ -191,7 +192,7 @@ def fetch(
     of the trace has no row at the position.
     """
     order, key, n = asked.order, asked.order.sort.column, table.c.n
-    conditions = [table.c.trace_id == 1, *asked.where.clauses()]
+    conditions = [table.c.trace_id == THIS_TRACE, *asked.where.clauses()]
     if asked.after is not None:
         conditions.append(_beyond(db, rows, table, moment, order, asked.after))
     counted = without_index(n) if asked.where.is_narrow else n
@@ -209,7 +210,7 @@ def fetch(
     by_number: dict[int, Row[Any]] = {}  # Any: as above
     for begin in range(0, len(numbers), _AT_ONCE):
         some = numbers[begin : begin + _AT_ONCE]
-        whole = rows.add_columns(n.label("_n"), _value(moment).label("_moment")).where(table.c.trace_id == 1, n.in_(some))
+        whole = rows.add_columns(n.label("_n"), _value(moment).label("_moment")).where(table.c.trace_id == THIS_TRACE, n.in_(some))
         by_number |= {row._n: row for row in db.execute(whole)}
     found = [by_number[number] for number in numbers]
     if not has_more:
@@ -269,7 +270,7 @@ def without_index(n: ColumnElement[Any]) -> ColumnElement[Any]:  # Any: an integ
 
 def number_at(db: Connection, table: FromClause, moment: Moment, ns: int) -> int:
     """The first `n` of a table whose moment is not before a time; one past the last where all are before. `n` counts in time order."""
-    n, own = table.c.n, table.c.trace_id == 1
+    n, own = table.c.n, table.c.trace_id == THIS_TRACE
     ends = db.execute(select(*(select(end(n)).where(own).scalar_subquery() for end in (func.min, func.max)))).one()
     if ends[0] is None:
         return 0
@@ -292,7 +293,7 @@ def _value(moment: Moment) -> ColumnElement[int]:
 def _place_of(db: Connection, table: FromClause, moment: Moment, ns: int, number: int) -> int:
     """Which of the rows of its time a row is, from 1."""
     first = number_at(db, table, moment, ns)
-    return int(db.execute(select(func.count()).where(table.c.trace_id == 1, table.c.n.between(first, number))).scalar_one())
+    return int(db.execute(select(func.count()).where(table.c.trace_id == THIS_TRACE, table.c.n.between(first, number))).scalar_one())
 
 
 def _beyond(
@@ -306,7 +307,7 @@ def _beyond(
     """The condition of the rows that follow a position."""
     key, n = order.sort.column, table.c.n
     first = number_at(db, table, moment, after.ns)
-    at = rows.with_only_columns(n, key, _value(moment)).where(table.c.trace_id == 1, n >= first).order_by(n)
+    at = rows.with_only_columns(n, key, _value(moment)).where(table.c.trace_id == THIS_TRACE, n >= first).order_by(n)
     found = db.execute(at.limit(1).offset(max(after.place, 1) - 1)).first()
     if found is None or found[2] != after.ns:
         raise BadPosition(f"after={after}: this copy of the trace has no such page. Begin with the first.")
@@ -333,7 +334,7 @@ def count_up_to(
     """How many rows a list has, at most COUNT_CEILING + 1, which means more; None when counting takes too long."""
     total = 0
     for part in _ranges(db, table, moment, where, are_moments=are_moments, long_lived=long_lived):
-        conditions = [table.c.trace_id == 1, *where.clauses(), part]
+        conditions = [table.c.trace_id == THIS_TRACE, *where.clauses(), part]
         some = _without_joins(rows, table, conditions).with_only_columns(table.c.n).where(*conditions)
         try:
             total += int(db.execute(select(func.count()).select_from(some.limit(COUNT_CEILING + 1 - total).subquery())).scalar_one())

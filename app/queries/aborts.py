@@ -25,7 +25,7 @@ from app.queries.who import (
 )
 from collector.afdcodes import ABORT_REASONS, SIDED_ABORTS, TRANSPORT_ABORTS
 from collector.store.evidence import REST_NS, rest_before
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["FILTERS", "SORTS", "AbortRow", "aborts_number", "aborts_page"]
 
@@ -185,9 +185,9 @@ _ROWS = select(
     *socket_columns(_s),
     *process_columns(_p),
 ).select_from(
-    abort.outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == abort.c.socket_n))
-    .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
-    .outerjoin(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == _s.c.remote_n))
+    abort.outerjoin(_s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == abort.c.socket_n))
+    .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _s.c.process_n))
+    .outerjoin(_remote, and_(_remote.c.trace_id == THIS_TRACE, _remote.c.n == _s.c.remote_n))
 )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, func, select
 
 from app.queries.resolution import joined, level_for
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["Activity", "ActivityPoint", "HeapPoint", "activity"]
 
@@ -59,7 +59,7 @@ def activity(db: Connection, from_ns: int, to_ns: int, *, process_n: int | None 
     first, last = from_ns >> level, to_ns >> level
     r = _rollup.c
     scope = ("trace", 0) if process_n is None else ("process", process_n)
-    mine = (r.trace_id == 1, r.scope == scope[0], r.scope_n == scope[1], r.level == level)
+    mine = (r.trace_id == THIS_TRACE, r.scope == scope[0], r.scope_n == scope[1], r.level == level)
     opened, closed = db.execute(
         select(func.coalesce(func.sum(r.opened), 0), func.coalesce(func.sum(r.closed), 0)).where(*mine, r.bucket < first)
     ).one()
@@ -109,24 +109,24 @@ def _both(first: ActivityPoint, later: ActivityPoint) -> ActivityPoint:
 def _older(db: Connection, process_n: int | None) -> int:
     """Sockets whose creation is not in the trace: they are taken as open from its start."""
     s = _socket.c
-    wanted = [s.trace_id == 1, s.created_ns.is_(None)] + ([] if process_n is None else [s.process_n == process_n])
+    wanted = [s.trace_id == THIS_TRACE, s.created_ns.is_(None)] + ([] if process_n is None else [s.process_n == process_n])
     return db.execute(select(func.count()).select_from(_socket).where(*wanted)).scalar_one()
 
 
 def _aborts(db: Connection, from_ns: int, to_ns: int, level: int, process_n: int | None) -> dict[int, int]:
     a, s = _abort.c, _socket.c
     bucket = (a.t_ns // (1 << level)).label("bucket")
-    query = select(bucket, func.count()).where(a.trace_id == 1, a.t_ns >= max(from_ns, 0), a.t_ns <= to_ns).group_by(bucket)
+    query = select(bucket, func.count()).where(a.trace_id == THIS_TRACE, a.t_ns >= max(from_ns, 0), a.t_ns <= to_ns).group_by(bucket)
     if process_n is not None:
-        query = query.where(a.socket_n.in_(select(s.n).where(s.trace_id == 1, s.process_n == process_n)))
+        query = query.where(a.socket_n.in_(select(s.n).where(s.trace_id == THIS_TRACE, s.process_n == process_n)))
     return {row[0]: row[1] for row in db.execute(query)}
 
 
 def _heap(db: Connection, from_ns: int, to_ns: int, level: int, process_n: int | None) -> list[HeapPoint]:
     """Live bytes summed over processes: buckets hold their change, so sums are exact at the buckets' ends."""
     h = _heap_rollup.c
-    is_mine = h.scope_n.in_(select(_process.c.n).where(_process.c.trace_id == 1)) if process_n is None else h.scope_n == process_n
-    mine = [h.trace_id == 1, h.scope == "process", h.level == level, is_mine]
+    is_mine = h.scope_n.in_(select(_process.c.n).where(_process.c.trace_id == THIS_TRACE)) if process_n is None else h.scope_n == process_n
+    mine = [h.trace_id == THIS_TRACE, h.scope == "process", h.level == level, is_mine]
     change = func.sum(h.bytes_end - h.bytes_start)
     first, last = from_ns >> level, to_ns >> level
     live = db.execute(select(func.coalesce(change, 0)).where(*mine, h.bucket < first)).scalar_one()

@@ -14,7 +14,7 @@ from app.queries.operations import OperationRow, operation, operation_rows
 from app.queries.overlaps import OverlapRow, overlap, overlap_rows
 from app.queries.sockets import SocketRow, socket, socket_rows
 from app.queries.who import process_columns, process_ref, process_table
-from collector.store.tables import LARGE_BYTES, TRACE
+from collector.store.tables import LARGE_BYTES, THIS_TRACE, TRACE
 from collector.words import SPACES
 
 __all__ = ["MAX_ROWS", "RangeRow", "allocations_at", "operations_at", "overlaps_at", "ranges_at", "sockets_at"]
@@ -70,7 +70,7 @@ def _first_numbers(db: Connection, table: Table, searches: Sequence[tuple[Column
     found: list[int] = []
     for conditions in searches:
         rows = db.execute(
-            select(table.c.n).where(table.c.trace_id == 1, *conditions).order_by(without_index(table.c.n)).limit(MAX_ROWS + 1)
+            select(table.c.n).where(table.c.trace_id == THIS_TRACE, *conditions).order_by(without_index(table.c.n)).limit(MAX_ROWS + 1)
         )
         found += rows.scalars()
     return sorted(found)[: MAX_ROWS + 1]
@@ -86,7 +86,7 @@ def allocations_at(db: Connection, address: int) -> list[AllocationRow]:
     """Allocations that hold the address."""
     stored, a = fmt.stored_address(address), allocation.c
     holds = or_(a.address + a.size > stored, a.address == stored)
-    owners = select(_heap.c.process_n).where(_heap.c.trace_id == 1)
+    owners = select(_heap.c.process_n).where(_heap.c.trace_id == THIS_TRACE)
     near = (a.process_n.in_(owners), a.address.between(stored - LARGE_BYTES, stored), holds)
     far = (_is_large_allocation, without_index(a.address) < stored - LARGE_BYTES, holds)
     return allocation_rows(db, a.n.in_(_first_numbers(db, allocation, (near, far))), limit=MAX_ROWS + 1)
@@ -107,8 +107,8 @@ def ranges_at(db: Connection, address: int) -> list[RangeRow]:
                 name.label("name"),
                 *process_columns(_p),
             )
-            .select_from(table.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == process_n)))
-            .where(table.c.trace_id == 1, *conditions)
+            .select_from(table.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == process_n)))
+            .where(table.c.trace_id == THIS_TRACE, *conditions)
             .order_by(table.c.n)
             .limit(MAX_ROWS + 1)
         )

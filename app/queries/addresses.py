@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, select
 
 from app.filters import Filter, parse_text
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["AddressRange", "address_numbers", "parse_address_range", "parse_port", "port_numbers", "remote_filter"]
 
@@ -61,7 +61,7 @@ def _sixteen(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bytes:
 
 def address_numbers(wanted: AddressRange) -> Select[tuple[int]]:
     """Numbers of the addresses of a range."""
-    found = select(_address.c.n).where(_address.c.trace_id == 1, _in(wanted))
+    found = select(_address.c.n).where(_address.c.trace_id == THIS_TRACE, _in(wanted))
     return found if wanted.port is None else found.where(_address.c.port == wanted.port)
 
 
@@ -71,7 +71,7 @@ def _in(wanted: AddressRange) -> ColumnElement[bool]:
 
 def port_numbers(port: int) -> Select[tuple[int]]:
     """Numbers of the addresses with a port."""
-    return select(_address.c.n).where(_address.c.trace_id == 1, _address.c.port == port)
+    return select(_address.c.n).where(_address.c.trace_id == THIS_TRACE, _address.c.port == port)
 
 
 def _parse_remote(text: str) -> AddressRange | str:
@@ -103,6 +103,6 @@ def remote_filter(column: ColumnElement[Any]) -> Filter:  # Any: a nullable inte
             return column.in_(address_numbers(value))
         if value == "unknown":
             return column.is_(None)
-        return column.in_(select(_address.c.n).where(_address.c.trace_id == 1, _address.c.text == value))
+        return column.in_(select(_address.c.n).where(_address.c.trace_id == THIS_TRACE, _address.c.text == value))
 
     return Filter("remote", _parse_remote, sql, "with remote address {}", "Remote address", hint="IP, IP:port, prefix, unknown")

@@ -9,7 +9,7 @@ from app.format import Address
 from app.links import AllocationLink, allocation_link, operation_link
 from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.who import socket_columns, socket_ref, socket_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import BUFFER_CLASSES, OPERATION_KINDS, OUTCOMES, word_at
 
 __all__ = ["AllocationWhole", "ResizeRow", "UserRow", "find_allocation", "generations", "nearest_allocations", "resizes", "users"]
@@ -69,7 +69,7 @@ def find_allocation(db: Connection, process_n: int, link: AllocationLink) -> All
     """The allocation at a heap's address whose life contains the link's time; without a time the last."""
     a, h = allocation.c, _heap.c
     wanted = [
-        a.trace_id == 1,
+        a.trace_id == THIS_TRACE,
         a.process_n == process_n,
         a.address == fmt.stored_address(link.address),
         h.handle == fmt.stored_address(link.heap),
@@ -78,7 +78,7 @@ def find_allocation(db: Connection, process_n: int, link: AllocationLink) -> All
         wanted.append(a.first_ns <= link.ns)
     row = db.execute(
         select(a.n, a.heap_n, a.size_at_open, a.source_id, a.free_tid, a.end_inferred, a.previous_n, a.end_ns)
-        .join(_heap, and_(h.trace_id == 1, h.n == a.heap_n))
+        .join(_heap, and_(h.trace_id == THIS_TRACE, h.n == a.heap_n))
         .where(*wanted)
         .order_by(a.first_ns.desc(), a.n.desc())
         .limit(1)
@@ -110,8 +110,8 @@ def _link(db: Connection, n: int) -> str | None:
     a, h = allocation.c, _heap.c
     row = db.execute(
         select(h.handle, a.address, a.start_ns, a.first_ns)
-        .join(_heap, and_(h.trace_id == 1, h.n == a.heap_n))
-        .where(a.trace_id == 1, a.n == n)
+        .join(_heap, and_(h.trace_id == THIS_TRACE, h.n == a.heap_n))
+        .where(a.trace_id == THIS_TRACE, a.n == n)
     ).first()
     return None if row is None else allocation_link(row.handle, row.address, row.start_ns, row.first_ns)
 
@@ -122,7 +122,7 @@ def _moved_to(db: Connection, process_n: int, n: int, end_ns: int | None) -> str
     if end_ns is None:
         return None
     near = (a.first_ns >= end_ns - 1_000_000_000, a.first_ns <= end_ns)
-    found = db.execute(select(a.n).where(a.trace_id == 1, a.process_n == process_n, *near, a.previous_n == n).limit(1)).scalar()
+    found = db.execute(select(a.n).where(a.trace_id == THIS_TRACE, a.process_n == process_n, *near, a.previous_n == n).limit(1)).scalar()
     return None if found is None else _link(db, found)
 
 
@@ -133,7 +133,7 @@ def generations(db: Connection, whole: AllocationWhole, process_n: int) -> list[
     rows = allocation_rows(db, *here, a.first_ns >= whole.row.first_ns, limit=MAX_ROWS // 2)
     before = db.execute(
         select(a.n)
-        .where(a.trace_id == 1, *here, a.first_ns < whole.row.first_ns)
+        .where(a.trace_id == THIS_TRACE, *here, a.first_ns < whole.row.first_ns)
         .order_by(a.first_ns.desc(), a.n.desc())
         .limit(MAX_ROWS // 2)
     )
@@ -144,7 +144,9 @@ def generations(db: Connection, whole: AllocationWhole, process_n: int) -> list[
 def resizes(db: Connection, whole: AllocationWhole) -> list[ResizeRow]:
     """Its reallocations in place, in time order."""
     z = _resize.c
-    rows = db.execute(select(z.t_ns, z.old_size, z.size).where(z.trace_id == 1, z.allocation_n == whole.n).order_by(z.seq).limit(MAX_ROWS))
+    rows = db.execute(
+        select(z.t_ns, z.old_size, z.size).where(z.trace_id == THIS_TRACE, z.allocation_n == whole.n).order_by(z.seq).limit(MAX_ROWS)
+    )
     return [ResizeRow(row.t_ns, row.old_size, row.size) for row in rows]
 
 
@@ -153,7 +155,7 @@ def users(db: Connection, whole: AllocationWhole) -> list[UserRow]:
     b, o, f, s = _buffer.c, _operation.c, _finding, socket_table()
     conflict = (
         select(f.c.kind)
-        .where(f.c.trace_id == 1, f.c.operation_n == o.n, f.c.allocation_n == whole.n)
+        .where(f.c.trace_id == THIS_TRACE, f.c.operation_n == o.n, f.c.allocation_n == whole.n)
         .order_by(f.c.n)
         .limit(1)
         .scalar_subquery()
@@ -162,9 +164,11 @@ def users(db: Connection, whole: AllocationWhole) -> list[UserRow]:
         select(o.kind, o.outcome, o.bytes, o.buffer, o.posted_len, o.posted_ns, o.completed_ns, o.end_ns)
         .add_columns(b.allocation_offset, b.buffer_class, conflict.label("conflict"), *socket_columns(s))
         .select_from(
-            _buffer.join(_operation, and_(o.trace_id == 1, o.n == b.operation_n)).outerjoin(s, and_(s.c.trace_id == 1, s.c.n == o.socket_n))
+            _buffer.join(_operation, and_(o.trace_id == THIS_TRACE, o.n == b.operation_n)).outerjoin(
+                s, and_(s.c.trace_id == THIS_TRACE, s.c.n == o.socket_n)
+            )
         )
-        .where(b.trace_id == 1, b.allocation_n == whole.n)
+        .where(b.trace_id == THIS_TRACE, b.allocation_n == whole.n)
         .order_by(o.posted_ns, o.n)
         .limit(MAX_ROWS)
     )

@@ -13,7 +13,7 @@ from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.operations import words_of
 from app.queries.stack_refs import stack_hash
 from app.queries.who import life_filters, process_columns, process_filter, process_ref, process_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import CERTAINTIES, END_REASONS, ORIGINS, word_at
 
 __all__ = ["FILTERS", "SORTS", "AllocationRow", "allocation_rows", "allocations_number", "allocations_page"]
@@ -62,7 +62,7 @@ def _of_heap(link: HeapLink) -> ColumnElement[bool]:
         return is_it
     later = _heap.alias("later_life")  # a life whose destruction was lost ends where the next one begins
     is_over = exists().where(
-        later.c.trace_id == _heap.c.trace_id,
+        later.c.trace_id == THIS_TRACE,
         later.c.process_n == _heap.c.process_n,
         later.c.handle == _heap.c.handle,
         later.c.n > _heap.c.n,
@@ -80,8 +80,8 @@ def _of_stack(column: ColumnElement[int], text: str) -> ColumnElement[bool]:
         return column.is_(None)
     refs = (
         select(_ref.c.ref)
-        .join(_stack, and_(_stack.c.trace_id == _ref.c.trace_id, _stack.c.n == _ref.c.stack_n))
-        .where(_ref.c.trace_id == 1, _stack.c.hash.startswith(text, autoescape=True))
+        .join(_stack, and_(_stack.c.trace_id == THIS_TRACE, _stack.c.n == _ref.c.stack_n))
+        .where(_ref.c.trace_id == THIS_TRACE, _stack.c.hash.startswith(text, autoescape=True))
     )
     return column.in_(refs)
 
@@ -148,8 +148,8 @@ _ROWS = select(
     stack_hash(allocation.c.free_stack_ref).label("free_stack"),
     *process_columns(_p),
 ).select_from(
-    allocation.outerjoin(_heap, and_(_heap.c.trace_id == 1, _heap.c.n == allocation.c.heap_n)).outerjoin(
-        _p, and_(_p.c.trace_id == 1, _p.c.n == allocation.c.process_n)
+    allocation.outerjoin(_heap, and_(_heap.c.trace_id == THIS_TRACE, _heap.c.n == allocation.c.heap_n)).outerjoin(
+        _p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == allocation.c.process_n)
     )
 )
 
@@ -188,5 +188,7 @@ def allocations_number(db: Connection, where: Conditions) -> int | None:
 
 def allocation_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[AllocationRow]:
     """Allocations that meet conditions on the columns of `allocation`, in time order."""
-    rows = db.execute(_ROWS.where(allocation.c.trace_id == 1, *conditions).order_by(allocation.c.first_ns, allocation.c.n).limit(limit))
+    rows = db.execute(
+        _ROWS.where(allocation.c.trace_id == THIS_TRACE, *conditions).order_by(allocation.c.first_ns, allocation.c.n).limit(limit)
+    )
     return [_row(row) for row in rows]

@@ -11,7 +11,7 @@ from app import format as fmt
 from app.links import ProcessRef, operation_link
 from app.queries.resolution import LONG_NS
 from app.queries.who import process_columns, process_ref, process_table, socket_columns, socket_ref, socket_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OPERATION_KINDS, OUTCOMES, word_at
 
 __all__ = ["KINDS", "MAX_OF_A_KIND", "AroundRow", "around"]
@@ -66,11 +66,11 @@ def _of_sockets(
     rows: Any = db.execute(
         select(moment.label("t_ns"), *columns, *socket_columns(s), *process_columns(p))
         .select_from(
-            table.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == table.c.socket_n)).outerjoin(
-                p, and_(p.c.trace_id == 1, p.c.n == s.c.process_n)
+            table.outerjoin(s, and_(s.c.trace_id == THIS_TRACE, s.c.n == table.c.socket_n)).outerjoin(
+                p, and_(p.c.trace_id == THIS_TRACE, p.c.n == s.c.process_n)
             )
         )
-        .where(table.c.trace_id == 1, *conditions)
+        .where(table.c.trace_id == THIS_TRACE, *conditions)
         .order_by(moment)
         .limit(MAX_OF_A_KIND)
     )
@@ -142,11 +142,11 @@ def _frees(db: Connection, from_ns: int, to_ns: int) -> list[AroundRow]:
     rows: Any = db.execute(
         select(f.t_ns, f.kind.label("what"), o.c.kind, o.c.buffer, o.c.posted_ns, o.c.completed_ns, *socket_columns(s), *process_columns(p))
         .select_from(
-            _finding.join(o, and_(o.c.trace_id == 1, o.c.n == f.operation_n))
-            .outerjoin(s, and_(s.c.trace_id == 1, s.c.n == f.socket_n))
-            .outerjoin(p, and_(p.c.trace_id == 1, p.c.n == f.process_n))
+            _finding.join(o, and_(o.c.trace_id == THIS_TRACE, o.c.n == f.operation_n))
+            .outerjoin(s, and_(s.c.trace_id == THIS_TRACE, s.c.n == f.socket_n))
+            .outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == f.process_n))
         )
-        .where(f.trace_id == 1, *_within(f.t_ns, from_ns, to_ns))
+        .where(f.trace_id == THIS_TRACE, *_within(f.t_ns, from_ns, to_ns))
         .order_by(f.t_ns)
         .limit(MAX_OF_A_KIND)
     )
@@ -176,13 +176,13 @@ def _overlaps(db: Connection, from_ns: int, to_ns: int) -> list[AroundRow]:
             *process_columns(p),
         )
         .select_from(
-            _overlap.join(first, and_(first.c.trace_id == 1, first.c.n == v.first_n))
-            .join(second, and_(second.c.trace_id == 1, second.c.n == v.second_n))
-            .join(s1, and_(s1.c.trace_id == 1, s1.c.n == first.c.socket_n))
-            .join(s2, and_(s2.c.trace_id == 1, s2.c.n == second.c.socket_n))
-            .outerjoin(p, and_(p.c.trace_id == 1, p.c.n == s1.c.process_n))
+            _overlap.join(first, and_(first.c.trace_id == THIS_TRACE, first.c.n == v.first_n))
+            .join(second, and_(second.c.trace_id == THIS_TRACE, second.c.n == v.second_n))
+            .join(s1, and_(s1.c.trace_id == THIS_TRACE, s1.c.n == first.c.socket_n))
+            .join(s2, and_(s2.c.trace_id == THIS_TRACE, s2.c.n == second.c.socket_n))
+            .outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == s1.c.process_n))
         )
-        .where(v.trace_id == 1, *_within(v.t_ns, from_ns, to_ns))
+        .where(v.trace_id == THIS_TRACE, *_within(v.t_ns, from_ns, to_ns))
         .order_by(v.t_ns)
         .limit(MAX_OF_A_KIND)
     )
@@ -203,8 +203,8 @@ def _unloads(db: Connection, from_ns: int, to_ns: int) -> list[AroundRow]:
     m, p = _module.c, process_table()
     rows: Any = db.execute(
         select(m.unloaded_ns, m.file, *process_columns(p))
-        .select_from(_module.outerjoin(p, and_(p.c.trace_id == 1, p.c.n == m.process_n)))
-        .where(m.trace_id == 1, *_within(m.unloaded_ns, from_ns, to_ns))
+        .select_from(_module.outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == m.process_n)))
+        .where(m.trace_id == THIS_TRACE, *_within(m.unloaded_ns, from_ns, to_ns))
         .order_by(m.unloaded_ns)
         .limit(MAX_OF_A_KIND)
     )
@@ -228,7 +228,7 @@ def _lives(db: Connection, column: str, kind: str, from_ns: int, to_ns: int) -> 
     moment = p.c[column]
     rows: Any = db.execute(
         select(moment.label("t_ns"), *process_columns(p))
-        .where(p.c.trace_id == 1, *_within(moment, from_ns, to_ns))
+        .where(p.c.trace_id == THIS_TRACE, *_within(moment, from_ns, to_ns))
         .order_by(moment)
         .limit(MAX_OF_A_KIND)
     )

@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, exists
 
 from app.filters import Filter, one_of
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import BUFFER_CLASSES
 
 __all__ = ["MEMORY_FILTER", "MEMORY_WORDS"]
@@ -28,7 +28,7 @@ MEMORY_WORDS = {
 
 def _lies_in(chosen: tuple[str, ...]) -> ColumnElement[bool]:
     numbers = [BUFFER_CLASSES.index(word) for word in chosen]
-    return exists().where(_buffer.c.trace_id == 1, _buffer.c.operation_n == _operation.c.n, _buffer.c.buffer_class.in_(numbers))
+    return exists().where(_buffer.c.trace_id == THIS_TRACE, _buffer.c.operation_n == _operation.c.n, _buffer.c.buffer_class.in_(numbers))
 
 
 MEMORY_FILTER = Filter(

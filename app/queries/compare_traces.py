@@ -13,7 +13,7 @@ from app.queries.stacks import callers_of
 from app.queries.trace import has_losses, part_stored
 from app.queries.who import owner_filter, process_filter, process_table
 from collector.limits import KINDS, kinds_in_words
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import HEAP_FINDINGS, IO_FINDINGS, OPERATION_KINDS, OUTCOMES
 
 __all__ = ["PROCESS", "SAMPLE", "Held", "Side", "held_by_hash", "side_of"]
@@ -116,7 +116,7 @@ def _of_socket(process: Condition | None, column: ColumnElement[Any]) -> ColumnE
 
 def _processes(db: Connection, process: Condition | None) -> int:
     p = process_table().c
-    return db.execute(select(func.count()).where(p.trace_id == 1, _of(process, p.n))).scalar_one()
+    return db.execute(select(func.count()).where(p.trace_id == THIS_TRACE, _of(process, p.n))).scalar_one()
 
 
 _SUMMED = ("sockets", "bytes_sent", "bytes_received", "failed_binds", "open_at_end", "ports")
@@ -132,9 +132,9 @@ def _totals(db: Connection, process: Condition | None, has_sockets: bool, has_he
 def _socket_totals(db: Connection, process: Condition | None) -> dict[str, Number]:
     """Sums over sockets, and the failed operations that the page of errors lists: those of each kind, would-block answers left out."""
     sums = (func.coalesce(func.sum(_sum.c[name]), 0).label(name) for name in _SUMMED)
-    found = dict(db.execute(select(*sums).where(_sum.c.trace_id == 1, _of(process, _sum.c.process_n))).one()._mapping)
+    found = dict(db.execute(select(*sums).where(_sum.c.trace_id == THIS_TRACE, _of(process, _sum.c.process_n))).one()._mapping)
     f = _failure.c
-    failed = select(func.coalesce(func.sum(f["count"]), 0)).where(f.trace_id == 1, _of_socket(process, f.socket_n))
+    failed = select(func.coalesce(func.sum(f["count"]), 0)).where(f.trace_id == THIS_TRACE, _of_socket(process, f.socket_n))
     return found | {"errors": db.execute(failed).scalar_one()}
 
 
@@ -144,10 +144,10 @@ def _heap_totals(db: Connection, process: Condition | None) -> dict[str, Number]
     What is read lies in indexes: blocks by process, and those that are held.
     """
     a, c = _allocation.c, _counter.c
-    mine = (a.trace_id == 1, _of(process, a.process_n))
+    mine = (a.trace_id == THIS_TRACE, _of(process, a.process_n))
     held, blocks = db.execute(select(func.coalesce(func.sum(a.size), 0), func.count()).where(*mine, a.end_ns.is_(None))).one()
     bytes_counted = select(func.coalesce(func.sum(c.value), 0)).where(
-        c.trace_id == 1, c.name == "bytes_allocated", _of(process, c.process_n)
+        c.trace_id == THIS_TRACE, c.name == "bytes_allocated", _of(process, c.process_n)
     )
     return {
         "held_bytes": held,
@@ -159,7 +159,7 @@ def _heap_totals(db: Connection, process: Condition | None) -> dict[str, Number]
 
 def _by_outcome(db: Connection) -> dict[tuple[str, str], int]:
     o = _operations.c
-    rows = db.execute(select(o.kind, o.outcome, func.sum(o["count"])).where(o.trace_id == 1).group_by(o.kind, o.outcome))
+    rows = db.execute(select(o.kind, o.outcome, func.sum(o["count"])).where(o.trace_id == THIS_TRACE).group_by(o.kind, o.outcome))
     return {(OPERATION_KINDS[kind], OUTCOMES[outcome]): number for kind, outcome, number in rows}
 
 
@@ -169,9 +169,9 @@ def _errors(db: Connection, process: Condition | None) -> dict[int, int]:
     found: dict[int, int] = {}
     number = func.sum(f["count"])
     of_operations = (
-        select(f.status, number).where(f.trace_id == 1, f.status.is_not(None), _of_socket(process, f.socket_n)).group_by(f.status)
+        select(f.status, number).where(f.trace_id == THIS_TRACE, f.status.is_not(None), _of_socket(process, f.socket_n)).group_by(f.status)
     )
-    of_binds = select(b.status, func.count()).where(b.trace_id == 1, _of_socket(process, b.socket_n)).group_by(b.status)
+    of_binds = select(b.status, func.count()).where(b.trace_id == THIS_TRACE, _of_socket(process, b.socket_n)).group_by(b.status)
     for wanted in (of_operations.order_by(number.desc()), of_binds):
         for status, count in db.execute(wanted.limit(MOST_GROUPS)):
             found[status] = found.get(status, 0) + count
@@ -182,7 +182,7 @@ def _aborts(db: Connection, process: Condition | None) -> dict[tuple[int, str | 
     a = _abort.c
     rows = db.execute(
         select(a.reason, func.max(a.reason_name), func.count())
-        .where(a.trace_id == 1, _of_socket(process, a.socket_n))
+        .where(a.trace_id == THIS_TRACE, _of_socket(process, a.socket_n))
         .group_by(a.reason)
         .order_by(func.count().desc())
         .limit(MOST_GROUPS)
@@ -193,14 +193,14 @@ def _aborts(db: Connection, process: Condition | None) -> dict[tuple[int, str | 
 def _latencies(db: Connection, process: Condition | None) -> tuple[dict[tuple[str, int], int], bool]:
     """Latencies of completed operations by kind, from at most SAMPLE operations; and whether there are more."""
     o = _operation.c
-    first, last = (db.execute(select(end(o.n)).where(o.trace_id == 1)).scalar() for end in (func.min, func.max))
+    first, last = (db.execute(select(end(o.n)).where(o.trace_id == THIS_TRACE)).scalar() for end in (func.min, func.max))
     if first is None or last is None:
         return {}, False
     is_sampled = last - first >= SAMPLE
     numbers = random.Random(0).sample(range(first, last + 1), SAMPLE) if is_sampled else range(first, last + 1)
     rows = db.execute(
         select(o.kind, o.completed_ns - o.posted_ns)
-        .where(o.trace_id == 1, o.n.in_(list(numbers)), o.outcome == OUTCOMES.index("completed"), _of_socket(process, o.socket_n))
+        .where(o.trace_id == THIS_TRACE, o.n.in_(list(numbers)), o.outcome == OUTCOMES.index("completed"), _of_socket(process, o.socket_n))
         .where(o.posted_ns.is_not(None), o.completed_ns >= o.posted_ns)
     )
     took: dict[int, list[int]] = {}
@@ -218,7 +218,7 @@ def _stacks_by(process: Condition | None) -> Select[Any]:  # Any: a stack and tw
     size = func.sum(s.held_bytes)
     return (
         select(s.stack_n, size.label("bytes"), func.sum(s.held_count).label("blocks"))
-        .where(s.trace_id == 1, _of(process, s.process_n))
+        .where(s.trace_id == THIS_TRACE, _of(process, s.process_n))
         .group_by(s.stack_n)
         .order_by(size.desc(), s.stack_n)
     )
@@ -231,7 +231,7 @@ def _held(db: Connection, process: Condition | None) -> dict[str, Held]:
 
 def held_by_hash(db: Connection, process: Condition | None, hashes: list[str]) -> dict[str, Held]:
     """What some stacks hold in a trace, those of which it has blocks."""
-    numbers = list(db.execute(select(_stack.c.n).where(_stack.c.trace_id == 1, _stack.c.hash.in_(hashes))).scalars())
+    numbers = list(db.execute(select(_stack.c.n).where(_stack.c.trace_id == THIS_TRACE, _stack.c.hash.in_(hashes))).scalars())
     return _named(db, list(db.execute(_stacks_by(process).where(_stacks.c.stack_n.in_(numbers))).all()))
 
 
@@ -243,7 +243,7 @@ def _named(db: Connection, rows: list[Any]) -> dict[str, Held]:  # Any: rows of 
 
 def _findings(db: Connection, process: Condition | None) -> dict[str, tuple[int, str | None]]:
     f = _finding.c
-    rows = db.execute(select(f.kind, f["count"], f.link).where(f.trace_id == 1, _of(process, f.process_n)).order_by(f.n))
+    rows = db.execute(select(f.kind, f["count"], f.link).where(f.trace_id == THIS_TRACE, _of(process, f.process_n)).order_by(f.n))
     found: dict[str, tuple[int, str | None]] = {}
     for row in rows:
         number, link = found.get(row.kind, (0, row.link))

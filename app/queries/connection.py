@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, FromClause, and_, or_, select
 from app.filters import Filter, one_of
 from app.queries.addresses import AddressRange, address_numbers, parse_address_range, parse_port, port_numbers
 from app.queries.who import socket_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["PROTOCOLS", "at_addresses", "connection_condition", "connection_filters", "own_connection_filters"]
 
@@ -20,7 +20,7 @@ _CHOICES = (("tcp", "TCP"), ("udp", "UDP"), ("icmp", "ICMP"), ("icmpv6", "ICMPv6
 
 def at_addresses(s: FromClause, numbers: Any) -> ColumnElement[bool]:  # Any: a select of address numbers
     """Sockets that have one of some addresses, or talked with one."""
-    talked = select(_peer.c.socket_n).where(_peer.c.trace_id == 1, _peer.c.address_n.in_(numbers))
+    talked = select(_peer.c.socket_n).where(_peer.c.trace_id == THIS_TRACE, _peer.c.address_n.in_(numbers))
     return or_(s.c.local_n.in_(numbers), s.c.remote_n.in_(numbers), s.c.n.in_(talked))
 
 
@@ -45,7 +45,7 @@ def connection_condition(
 ) -> ColumnElement[bool]:
     """Rows whose socket has an address (`address`, `ip`), a port or a protocol; `peer_n` is an address that the row has of its own."""
     s = socket_table("connected")
-    of_socket = socket_n.in_(select(s.c.n).where(s.c.trace_id == 1, _holds(s, key, value)))
+    of_socket = socket_n.in_(select(s.c.n).where(s.c.trace_id == THIS_TRACE, _holds(s, key, value)))
     return of_socket if peer_n is None or key == "protocol" else or_(of_socket, peer_n.in_(_numbers(key, value)))
 
 

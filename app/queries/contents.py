@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["Contents", "contents"]
 
@@ -42,17 +42,17 @@ def contents(db: Connection) -> Contents:
 
     def number(table: str, column: str) -> int:
         wanted = t[table].c[column]
-        return db.execute(select(func.count(wanted.distinct())).where(t[table].c.trace_id == 1)).scalar_one()
+        return db.execute(select(func.count(wanted.distinct())).where(t[table].c.trace_id == THIS_TRACE)).scalar_one()
 
     payloads = t["raw_event"].c.payload
     problem = t["problem"].c
     return Contents(
-        is_masked=db.execute(select(problem.n).where(problem.trace_id == 1, problem.kind == _MASKED)).first() is not None,
+        is_masked=db.execute(select(problem.n).where(problem.trace_id == THIS_TRACE, problem.kind == _MASKED)).first() is not None,
         process_names=number("process", "image"),
         command_lines=number("process", "command_line"),
         addresses=number("address", "ip"),
         thread_names=number("thread", "name"),
         module_paths=number("module", "file"),
         function_names=number("stack_frame", "symbol"),
-        raw_payloads=db.execute(select(func.count(payloads)).where(t["raw_event"].c.trace_id == 1)).scalar_one(),
+        raw_payloads=db.execute(select(func.count(payloads)).where(t["raw_event"].c.trace_id == THIS_TRACE)).scalar_one(),
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from app.recording import AFD, AREAS, HEAP_PROVIDER, Area
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["Coverage", "InventoryRow", "coverage", "inventory"]
 
@@ -46,7 +46,7 @@ def coverage(db: Connection) -> Coverage:
     """What was recorded, counted by area."""
     rows = db.execute(
         select(func.lower(_count.c.provider), _count.c.event_id, _count.c.opcode, func.sum(_count.c.count))
-        .where(_count.c.trace_id == 1)
+        .where(_count.c.trace_id == THIS_TRACE)
         .group_by(func.lower(_count.c.provider), _count.c.event_id, _count.c.opcode)
     ).all()
     found: dict[str, int] = dict.fromkeys(AREAS, 0)
@@ -58,7 +58,7 @@ def coverage(db: Connection) -> Coverage:
                 found[area.name] += number
     if not found["stacks"]:
         found["stacks"] = db.execute(
-            select(func.count()).select_from(_stack.select().where(_stack.c.trace_id == 1).limit(1).subquery())
+            select(func.count()).select_from(_stack.select().where(_stack.c.trace_id == THIS_TRACE).limit(1).subquery())
         ).scalar_one()
     return Coverage(found)
 
@@ -66,5 +66,5 @@ def coverage(db: Connection) -> Coverage:
 def inventory(db: Connection) -> list[InventoryRow]:
     """All records of the file by identity, the most frequent first."""
     columns = (_count.c[name] for name in InventoryRow.__dataclass_fields__)
-    rows = db.execute(select(*columns).where(_count.c.trace_id == 1).order_by(_count.c.count.desc(), _count.c.n))
+    rows = db.execute(select(*columns).where(_count.c.trace_id == THIS_TRACE).order_by(_count.c.count.desc(), _count.c.n))
     return [InventoryRow(**row._mapping) for row in rows]

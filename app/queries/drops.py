@@ -23,7 +23,7 @@ from app.queries.who import (
     socket_table,
 )
 from collector.afdcodes import DATAGRAM_DROP_REASONS
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["FILTERS", "SORTS", "DropRow", "drops_by_reason", "drops_number", "drops_page"]
 
@@ -91,10 +91,10 @@ _ROWS = select(
     *socket_columns(_s),
     *process_columns(_p),
 ).select_from(
-    drop.outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == drop.c.socket_n))
-    .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
-    .outerjoin(_source, and_(_source.c.trace_id == 1, _source.c.n == drop.c.source_n))
-    .outerjoin(_local, and_(_local.c.trace_id == 1, _local.c.n == _s.c.local_n))
+    drop.outerjoin(_s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == drop.c.socket_n))
+    .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _s.c.process_n))
+    .outerjoin(_source, and_(_source.c.trace_id == THIS_TRACE, _source.c.n == drop.c.source_n))
+    .outerjoin(_local, and_(_local.c.trace_id == THIS_TRACE, _local.c.n == _s.c.local_n))
 )
 
 
@@ -128,7 +128,7 @@ def drops_by_reason(db: Connection) -> list[tuple[str, int, int, int]]:
     """All drops of the trace by reason: (reason, number, first, last), the most frequent first."""
     rows = db.execute(
         select(drop.c.reason, drop.c.reason_name, func.count(), func.min(drop.c.t_ns), func.max(drop.c.t_ns))
-        .where(drop.c.trace_id == 1)
+        .where(drop.c.trace_id == THIS_TRACE)
         .group_by(drop.c.reason, drop.c.reason_name)
         .order_by(func.count().desc(), drop.c.reason)
     )

@@ -27,7 +27,7 @@ from app.queries.who import (
     socket_table,
 )
 from collector.afdcodes import STATUS_WOULD_BLOCK
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OPERATION_KINDS, OUTCOMES, word_at
 
 __all__ = ["FILTERS", "SORTS", "ErrorRow", "errors"]
@@ -56,7 +56,7 @@ class ErrorRow:
 
 
 _owner = socket_table("remote_of")
-_of_socket = select(_owner.c.remote_n).where(_owner.c.trace_id == 1, _owner.c.n == _operation.c.socket_n).scalar_subquery()
+_of_socket = select(_owner.c.remote_n).where(_owner.c.trace_id == THIS_TRACE, _owner.c.n == _operation.c.socket_n).scalar_subquery()
 _remote_n = func.coalesce(_operation.c.peer_n, _of_socket)
 """The address that an operation names, else the one of its socket."""
 
@@ -88,7 +88,7 @@ FILTERS = (
 )
 
 _FAILED = (
-    _operation.c.trace_id == 1,
+    _operation.c.trace_id == THIS_TRACE,
     _operation.c.outcome.in_([OUTCOMES.index("failed"), OUTCOMES.index("rejected")]),
     or_(_operation.c.status.is_(None), _operation.c.status != STATUS_WOULD_BLOCK),
 )
@@ -120,9 +120,9 @@ def errors(db: Connection, asked: Asked) -> tuple[list[ErrorRow], Position | Non
     rows = db.execute(
         select(chosen, remote.c.text.label("remote_text"), s.c.closed_ns, *socket_columns(s), *process_columns(_p))
         .select_from(
-            chosen.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == chosen.c.socket_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == s.c.process_n))
-            .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == s.c.remote_n))
+            chosen.outerjoin(s, and_(s.c.trace_id == THIS_TRACE, s.c.n == chosen.c.socket_n))
+            .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == s.c.process_n))
+            .outerjoin(remote, and_(remote.c.trace_id == THIS_TRACE, remote.c.n == s.c.remote_n))
         )
         .order_by(*groups.order(chosen))
     ).all()
@@ -134,7 +134,7 @@ def _all_groups() -> Subquery:
     f = _failure.c
     return (
         select(f.socket_n, f.kind, f.status, f["count"].label("number"), f.first_ns.label("earliest_ns"), f.last_ns.label("latest_ns"), f.n)
-        .where(f.trace_id == 1)
+        .where(f.trace_id == THIS_TRACE)
         .subquery("groups")
     )
 
@@ -168,7 +168,7 @@ def _row(db: Connection, row: Row[Any]) -> ErrorRow:  # Any: the columns selecte
 
 def _after_end(db: Connection, row: Row[Any]) -> int:  # Any: as above
     """How many failures of a group came after the socket's close or its first abort."""
-    aborted = db.execute(select(func.min(_abort.c.t_ns)).where(_abort.c.trace_id == 1, _abort.c.socket_n == row.socket_n)).scalar()
+    aborted = db.execute(select(func.min(_abort.c.t_ns)).where(_abort.c.trace_id == THIS_TRACE, _abort.c.socket_n == row.socket_n)).scalar()
     ends = [ns for ns in (aborted, row.closed_ns) if ns is not None]
     if not ends or row.latest_ns <= min(ends):
         return 0

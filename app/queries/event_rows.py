@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 from app import format as fmt
 from app.links import ProcessRef
 from app.recording import AFD
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["EventRow", "event_names"]
 
@@ -40,7 +40,7 @@ def event_names(db: Connection) -> dict[int, str]:
     """Names of the Winsock provider's events by id, as this trace's inventory knows them."""
     rows = db.execute(
         select(_count.c.event_id, _count.c.event_name).where(
-            _count.c.trace_id == 1, _count.c.provider == AFD, _count.c.event_name.is_not(None)
+            _count.c.trace_id == THIS_TRACE, _count.c.provider == AFD, _count.c.event_name.is_not(None)
         )
     )
     return {row.event_id: row.event_name for row in rows}

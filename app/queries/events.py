@@ -31,7 +31,7 @@ from app.queries.who import (
     socket_table,
 )
 from app.recording import AFD
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OPERATION_KINDS, word_at
 
 __all__ = ["FILTERS", "SORTS", "events_page"]
@@ -170,11 +170,11 @@ def _operations(
         db.execute(
             select(*(o[name] for name in names), _address.c.text.label("address"), *socket_columns(_s), *process_columns(_p))
             .select_from(
-                _operation.outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == o.socket_n))
-                .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
-                .outerjoin(_address, and_(_address.c.trace_id == 1, _address.c.n == o.peer_n))
+                _operation.outerjoin(_s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == o.socket_n))
+                .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _s.c.process_n))
+                .outerjoin(_address, and_(_address.c.trace_id == THIS_TRACE, _address.c.n == o.peer_n))
             )
-            .where(o.trace_id == 1, *wanted)
+            .where(o.trace_id == THIS_TRACE, *wanted)
             .order_by(order, o.n)
             .limit(limit)
         )
@@ -234,7 +234,7 @@ def _completions(
             f"(operation.end_ns IS NULL OR operation.end_ns - operation.posted_ns > {LONG_NS})"
         )
         s = socket_table("closed_before")
-        closed = select(s.c.n).where(s.c.trace_id == 1, s.c.closed_ns < from_ns, s.c.last_ns >= from_ns)
+        closed = select(s.c.n).where(s.c.trace_id == THIS_TRACE, s.c.closed_ns < from_ns, s.c.last_ns >= from_ns)
         searches = [
             [o.posted_ns.is_(None)],
             [posted >= before, *before_end],
@@ -254,12 +254,12 @@ def _plain(db: Connection, where: Conditions, names: dict[int, str], from_ns: in
     rows = db.execute(
         select(*columns, _address.c.text.label("address"), *socket_columns(_s), *process_columns(_p))
         .select_from(
-            _event.outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == e.socket_n))
-            .outerjoin(_owner, and_(_owner.c.trace_id == 1, _owner.c.n == e.owner_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == process_n))
-            .outerjoin(_address, and_(_address.c.trace_id == 1, _address.c.n == e.address_n))
+            _event.outerjoin(_s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == e.socket_n))
+            .outerjoin(_owner, and_(_owner.c.trace_id == THIS_TRACE, _owner.c.n == e.owner_n))
+            .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == process_n))
+            .outerjoin(_address, and_(_address.c.trace_id == THIS_TRACE, _address.c.n == e.address_n))
         )
-        .where(e.trace_id == 1, *asked, *_in_range(e.t_ns, from_ns, to_ns), *_from_number(db, _event, where, from_ns))
+        .where(e.trace_id == THIS_TRACE, *asked, *_in_range(e.t_ns, from_ns, to_ns), *_from_number(db, _event, where, from_ns))
         .order_by(*_in_time_order(_event, where))
         .limit(limit)
     )
@@ -298,11 +298,11 @@ def _left_out(db: Connection, where: Conditions, names: dict[int, str], from_ns:
         select(k.n, k.t_ns, k.kind, k.event, k.bytes, k.location, k.reason, k.cpu, k.pid, k.tid, k.buffer, k.status)
         .add_columns(*socket_columns(_s), *process_columns(_p))
         .select_from(
-            _skipped.outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == k.socket_n)).outerjoin(
-                _p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n)
+            _skipped.outerjoin(_s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == k.socket_n)).outerjoin(
+                _p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _s.c.process_n)
             )
         )
-        .where(k.trace_id == 1, *asked, *_in_range(k.t_ns, from_ns, to_ns), *_from_number(db, _skipped, where, from_ns))
+        .where(k.trace_id == THIS_TRACE, *asked, *_in_range(k.t_ns, from_ns, to_ns), *_from_number(db, _skipped, where, from_ns))
         .order_by(*_in_time_order(_skipped, where))
         .limit(limit)
     )
@@ -339,7 +339,7 @@ def _undecoded(db: Connection, where: Conditions, names: dict[int, str], from_ns
     asked = _conditions(where, process_n=None, socket_n=None, event=r.event_id, tid=r.tid, status=None)
     columns = (r.n, r.t_ns, r.provider, r.event_id, r.opcode, r.version, r.cpu, r.pid, r.tid, r.why)
     rows = db.execute(
-        select(*columns).where(r.trace_id == 1, *asked, *_in_range(r.t_ns, from_ns, to_ns)).order_by(r.t_ns, r.n).limit(limit)
+        select(*columns).where(r.trace_id == THIS_TRACE, *asked, *_in_range(r.t_ns, from_ns, to_ns)).order_by(r.t_ns, r.n).limit(limit)
     )
     return [
         (

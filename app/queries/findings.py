@@ -6,7 +6,7 @@ from sqlalchemy import Connection, and_, case, func, select
 
 from app.links import ProcessRef
 from app.queries.who import process_columns, process_ref, process_table, socket_columns, socket_ref, socket_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["FindingRow", "findings", "findings_by_code"]
 
@@ -37,7 +37,9 @@ def findings_by_code(db: Connection) -> dict[str, tuple[int, str | None]]:
     """How many findings belong to each question, and the link of the worst of them."""
     found: dict[str, tuple[int, str | None]] = {}
     rows = db.execute(
-        select(_finding.c.code, _finding.c.link).where(_finding.c.trace_id == 1, _finding.c.code.is_not(None)).order_by(_RANK, _finding.c.n)
+        select(_finding.c.code, _finding.c.link)
+        .where(_finding.c.trace_id == THIS_TRACE, _finding.c.code.is_not(None))
+        .order_by(_RANK, _finding.c.n)
     )
     for row in rows:
         number, worst = found.get(row.code, (0, None))
@@ -47,7 +49,7 @@ def findings_by_code(db: Connection) -> dict[str, tuple[int, str | None]]:
 
 def findings(db: Connection, *, limit: int, process_n: int | None = None) -> tuple[list[FindingRow], int]:
     """The worst findings of a trace, or of one process, and how many there are."""
-    conditions = [_finding.c.trace_id == 1]
+    conditions = [_finding.c.trace_id == THIS_TRACE]
     if process_n is not None:
         conditions.append(_finding.c.process_n == process_n)
     rows = db.execute(
@@ -57,8 +59,8 @@ def findings(db: Connection, *, limit: int, process_n: int | None = None) -> tup
             *socket_columns(_s),
         )
         .select_from(
-            _finding.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _finding.c.process_n)).outerjoin(
-                _s, and_(_s.c.trace_id == 1, _s.c.n == _finding.c.socket_n)
+            _finding.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _finding.c.process_n)).outerjoin(
+                _s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == _finding.c.socket_n)
             )
         )
         .where(*conditions)

@@ -23,7 +23,7 @@ from app.queries.who import (
     socket_ref,
     socket_table,
 )
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import BUFFER_CLASSES, OPERATION_KINDS, word_at
 
 __all__ = ["FILTERS", "KINDS", "SORTS", "FreeRow", "buffer_classes", "frees_number", "frees_of", "frees_page"]
@@ -138,11 +138,11 @@ _ROWS = select(
     *socket_columns(_s),
     *process_columns(_p),
 ).select_from(
-    finding.outerjoin(_operation, and_(_operation.c.trace_id == 1, _operation.c.n == finding.c.operation_n))
-    .outerjoin(_allocation, and_(_allocation.c.trace_id == 1, _allocation.c.n == finding.c.allocation_n))
-    .outerjoin(_heap, and_(_heap.c.trace_id == 1, _heap.c.n == _allocation.c.heap_n))
-    .outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == finding.c.socket_n))
-    .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == finding.c.process_n))
+    finding.outerjoin(_operation, and_(_operation.c.trace_id == THIS_TRACE, _operation.c.n == finding.c.operation_n))
+    .outerjoin(_allocation, and_(_allocation.c.trace_id == THIS_TRACE, _allocation.c.n == finding.c.allocation_n))
+    .outerjoin(_heap, and_(_heap.c.trace_id == THIS_TRACE, _heap.c.n == _allocation.c.heap_n))
+    .outerjoin(_s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == finding.c.socket_n))
+    .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == finding.c.process_n))
 )
 
 
@@ -184,11 +184,11 @@ def frees_number(db: Connection, where: Conditions) -> int | None:
 
 def frees_of(db: Connection, operation_n: int, *, limit: int = 50) -> list[FreeRow]:
     """The conflicts of one operation, in time order."""
-    mine = (finding.c.trace_id == 1, finding.c.operation_n == operation_n)
+    mine = (finding.c.trace_id == THIS_TRACE, finding.c.operation_n == operation_n)
     return [_row(row) for row in db.execute(_ROWS.where(*mine).order_by(finding.c.t_ns, finding.c.n).limit(limit))]
 
 
 def buffer_classes(db: Connection) -> dict[str, int]:
     """What lay behind the buffers of operations, by class; empty where the join with the heap was not made."""
-    rows = db.execute(select(_buffer.c.buffer_class, func.count()).where(_buffer.c.trace_id == 1).group_by(_buffer.c.buffer_class))
+    rows = db.execute(select(_buffer.c.buffer_class, func.count()).where(_buffer.c.trace_id == THIS_TRACE).group_by(_buffer.c.buffer_class))
     return {word_at(BUFFER_CLASSES, number) or "": count for number, count in rows}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from app.queries.heap_timeline import HeapScope, live_before
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["FillPoint", "fill_points"]
 
@@ -34,7 +34,7 @@ def fill_points(db: Connection, scope: HeapScope, t0: int, t1: int, *, most: int
     Each costs a look at an index for the size and at the roll-ups for the blocks, whatever the size of the trace.
     """
     g = _gauge.c
-    sized = (g.trace_id == 1, g.heap_n == scope.n, g.committed.is_not(None))
+    sized = (g.trace_id == THIS_TRACE, g.heap_n == scope.n, g.committed.is_not(None))
     first = db.execute(select(g.t_ns).where(*sized, g.t_ns <= t1).order_by(g.t_ns).limit(1)).scalar()
     if first is None:
         return []

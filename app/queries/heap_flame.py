@@ -10,7 +10,7 @@ from app.queries.heap_scan import Group, by_stack
 from app.queries.heap_timeline import HeapScope
 from app.queries.heap_whole import blocks_of
 from app.queries.stacks import frame_text, function_of, is_allocator
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = [
     "DEEPER",
@@ -160,7 +160,7 @@ def _paths(db: Connection, stacks: list[int]) -> dict[int, list[str]]:
     for start in range(0, len(stacks), _CHUNK):
         rows = db.execute(
             select(f.stack_n, f.module, f.symbol, f.offset, f.address)
-            .where(f.trace_id == 1, f.stack_n.in_(stacks[start : start + _CHUNK]))
+            .where(f.trace_id == THIS_TRACE, f.stack_n.in_(stacks[start : start + _CHUNK]))
             .order_by(f.stack_n, f.frame)
         )
         for row in rows:
@@ -185,6 +185,6 @@ def stack_hashes(db: Connection, numbers: Iterable[int | None]) -> dict[int | No
     found: dict[int | None, str] = {}
     for start in range(0, len(wanted), _CHUNK):
         some = wanted[start : start + _CHUNK]
-        rows = db.execute(select(_stack.c.n, _stack.c.hash).where(_stack.c.trace_id == 1, _stack.c.n.in_(some)))
+        rows = db.execute(select(_stack.c.n, _stack.c.hash).where(_stack.c.trace_id == THIS_TRACE, _stack.c.n.in_(some)))
         found |= {row.n: row.hash for row in rows}
     return found

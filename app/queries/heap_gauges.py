@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, func, or_, select
 
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["MAX_EXACT", "GaugePoint", "heap_gauges", "heap_marks"]
 
@@ -40,7 +40,7 @@ def heap_gauges(db: Connection, heap_n: int, from_ns: int, to_ns: int) -> list[G
     committed and reserved: no peak is lost, and the chart's size does not depend on the trace's. Reads every report of the range (1 µs).
     """
     g = _gauge.c
-    mine = (g.trace_id == 1, g.heap_n == heap_n)
+    mine = (g.trace_id == THIS_TRACE, g.heap_n == heap_n)
     sized = or_(g.committed.is_not(None), g.reserved.is_not(None), g.allocated.is_not(None))
     query = (
         select(g.t_ns, g.what, g.committed, g.reserved, g.free_space, g.allocated)
@@ -69,7 +69,7 @@ def heap_gauges(db: Connection, heap_n: int, from_ns: int, to_ns: int) -> list[G
 def heap_marks(db: Connection, heap_n: int, from_ns: int, to_ns: int, *, limit: int) -> tuple[list[tuple[int, str]], int]:
     """Locks, validations, walks and other marks of a heap in a range: the first ones, and the number of all."""
     g = _gauge.c
-    mine = (g.trace_id == 1, g.heap_n == heap_n, g.committed.is_(None), g.reserved.is_(None), g.t_ns >= from_ns, g.t_ns <= to_ns)
+    mine = (g.trace_id == THIS_TRACE, g.heap_n == heap_n, g.committed.is_(None), g.reserved.is_(None), g.t_ns >= from_ns, g.t_ns <= to_ns)
     rows = db.execute(select(g.t_ns, g.what).where(*mine).order_by(g.t_ns, g.n).limit(limit)).all()
     number = len(rows) if len(rows) < limit else db.execute(select(func.count()).where(*mine)).scalar_one()
     return [(row.t_ns, row.what) for row in rows], number

@@ -11,7 +11,7 @@ from app.paging import without_index
 from app.queries.heap_scan import LIFETIMES, SIZES, Group, in_scope
 from app.queries.heap_timeline import HeapScope
 from app.queries.resolution import LONG_NS
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["OLDER", "HeldPart", "held_by_ref", "held_parts"]
 
@@ -67,7 +67,7 @@ def _sums(
     """
     a, z = _allocation.c, _resize.c
     # The sizes stored are the last ones: what came by reallocation in place after the moment is taken back, block by block.
-    later = select(func.sum(z.size - z.old_size)).where(z.trace_id == 1, z.allocation_n == a.n, z.t_ns > ns)
+    later = select(func.sum(z.size - z.old_size)).where(z.trace_id == THIS_TRACE, z.allocation_n == a.n, z.t_ns > ns)
     size = a.size - func.coalesce(later.correlate(_allocation).scalar_subquery(), 0)
     keys = (func.coalesce(a.owner_stack_ref, -1), *classes)
     # Written as the index has it, since a partial index is used only for its very condition.

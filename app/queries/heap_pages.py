@@ -10,7 +10,7 @@ from app.format import Address
 from app.links import HeapLink, ProcessRef, allocation_link
 from app.queries.stack_refs import stack_hash
 from app.queries.who import process_columns, process_ref, process_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = [
     "NORMAL_ANOMALY",
@@ -128,16 +128,16 @@ _ERRORS = ("double_frees", "wrong_heap_frees")
 def heap_processes(db: Connection) -> list[HeapProcessRow]:
     """Processes with traced heap, those that hold the most first."""
     counters: dict[int, dict[str, int]] = {}
-    for row in db.execute(select(_counter.c.process_n, _counter.c.name, _counter.c.value).where(_counter.c.trace_id == 1)):
+    for row in db.execute(select(_counter.c.process_n, _counter.c.name, _counter.c.value).where(_counter.c.trace_id == THIS_TRACE)):
         counters.setdefault(row.process_n, {})[row.name] = row.value
     heaps = dict[int, int]()
-    for row in db.execute(select(_heap.c.process_n, func.count()).where(_heap.c.trace_id == 1).group_by(_heap.c.process_n)):
+    for row in db.execute(select(_heap.c.process_n, func.count()).where(_heap.c.trace_id == THIS_TRACE).group_by(_heap.c.process_n)):
         heaps[row[0]] = row[1]
-    live = _live(db, "process", select(_process.c.n).where(_process.c.trace_id == 1))
+    live = _live(db, "process", select(_process.c.n).where(_process.c.trace_id == THIS_TRACE))
     numbers = sorted(set(counters) | set(heaps) | set(live))
     p = process_table()
     found = []
-    for row in db.execute(select(p.c.n, *process_columns(p)).where(p.c.trace_id == 1, p.c.n.in_(numbers))):
+    for row in db.execute(select(p.c.n, *process_columns(p)).where(p.c.trace_id == THIS_TRACE, p.c.n.in_(numbers))):
         reference = process_ref(row)
         assert reference is not None
         known, held = counters.get(row.n, {}), live.get(row.n, (0, 0))
@@ -165,7 +165,7 @@ def heap_processes(db: Connection) -> list[HeapProcessRow]:
 def _live(db: Connection, scope: str, numbers: list[int] | Select[tuple[int]]) -> dict[int, tuple[int, int]]:
     """Live bytes and blocks at the end of the trace by scope number."""
     r = _rollup.c
-    mine = [r.trace_id == 1, r.scope == scope, r.level == _COARSEST, r.scope_n.in_(numbers)]
+    mine = [r.trace_id == THIS_TRACE, r.scope == scope, r.level == _COARSEST, r.scope_n.in_(numbers)]
     last = select(r.scope_n, func.max(r.bucket).label("bucket")).where(*mine).group_by(r.scope_n).subquery()
     rows = db.execute(
         select(r.scope_n, r.bytes_end, r.count_end).join(last, and_(last.c.scope_n == r.scope_n, last.c.bucket == r.bucket)).where(*mine)
@@ -198,7 +198,9 @@ def nearest_heaps(db: Connection, process_n: int, process: str, link: HeapLink) 
 def _heap_rows(db: Connection, process: str, *wanted: Any, limit: int) -> list[HeapRow]:  # Any: conditions
     h = _heap.c
     names = ("n", "handle", "life", "flags", "created_ns", "first_ns", "destroyed_ns", "committed", "reserved", "free_space", "allocated")
-    rows = db.execute(select(*(h[name] for name in names)).where(h.trace_id == 1, *wanted).order_by(h.first_ns, h.n).limit(limit)).all()
+    rows = db.execute(
+        select(*(h[name] for name in names)).where(h.trace_id == THIS_TRACE, *wanted).order_by(h.first_ns, h.n).limit(limit)
+    ).all()
     live = _live(db, "heap", [row.n for row in rows])
     found = []
     for row in rows:
@@ -237,7 +239,7 @@ def _flags(flags: int | None) -> str | None:
 def heap_counters(db: Connection, process_n: int) -> list[CounterRow]:
     """The counters of a process."""
     c = _counter.c
-    rows = db.execute(select(c.name, c.value).where(c.trace_id == 1, c.process_n == process_n).order_by(c.name))
+    rows = db.execute(select(c.name, c.value).where(c.trace_id == THIS_TRACE, c.process_n == process_n).order_by(c.name))
     return [CounterRow(row.name, row.value) for row in rows]
 
 
@@ -248,15 +250,15 @@ def heap_anomalies(db: Connection, process_n: int, process: str, from_ns: int, t
     normal and only counted.
     """
     a, b, h = _anomaly.c, _allocation, _heap
-    mine = (a.trace_id == 1, a.process_n == process_n, a.t_ns >= from_ns, a.t_ns <= to_ns)
+    mine = (a.trace_id == THIS_TRACE, a.process_n == process_n, a.t_ns >= from_ns, a.t_ns <= to_ns)
     kinds = db.execute(select(a.kind, func.count().label("times")).where(*mine).group_by(a.kind).order_by(func.count().desc(), a.kind))
     numbers = {row.kind: row.times for row in kinds}
     rows = db.execute(
         select(a.t_ns, a.kind, a.heap, a.address, a.tid, stack_hash(a.stack_ref).label("stack"), h.c.handle, b.c.address.label("block"))
         .add_columns(b.c.start_ns, b.c.first_ns)
         .select_from(
-            _anomaly.outerjoin(b, and_(b.c.trace_id == 1, b.c.n == a.allocation_n)).outerjoin(
-                h, and_(h.c.trace_id == 1, h.c.n == b.c.heap_n)
+            _anomaly.outerjoin(b, and_(b.c.trace_id == THIS_TRACE, b.c.n == a.allocation_n)).outerjoin(
+                h, and_(h.c.trace_id == THIS_TRACE, h.c.n == b.c.heap_n)
             )
         )
         .where(*mine, a.kind != NORMAL_ANOMALY)

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, and_, func, or_, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.queries.heap_scan import ADOPTED
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["resized_later"]
 
@@ -18,15 +18,15 @@ def resized_later(db: Connection, mine: list[ColumnElement[bool]], t0: int, t1: 
     The sizes stored are the last ones; a block's size at t1 is that, less what came after.
     """
     a, z = _allocation.c, _resize.c
-    latest = db.execute(select(func.max(z.t_ns)).where(z.trace_id == 1)).scalar()
+    latest = db.execute(select(func.max(z.t_ns)).where(z.trace_id == THIS_TRACE)).scalar()
     if latest is None or latest < t1:
         return {}
     ref = func.coalesce(a.owner_stack_ref, -1)
     rows = db.execute(
         select(ref, func.sum(z.old_size - z.size))
-        .select_from(_resize.join(_allocation, and_(a.trace_id == z.trace_id, a.n == z.allocation_n)))
+        .select_from(_resize.join(_allocation, and_(a.trace_id == THIS_TRACE, a.n == z.allocation_n)))
         .where(
-            z.trace_id == 1,
+            z.trace_id == THIS_TRACE,
             z.t_ns >= t1,
             *mine,
             a.first_ns >= t0,

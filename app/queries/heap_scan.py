@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.queries.heap_timeline import HeapScope
-from collector.store.tables import LIFETIME_LIMITS, SIZE_LIMITS, TRACE
+from collector.store.tables import LIFETIME_LIMITS, SIZE_LIMITS, THIS_TRACE, TRACE
 from collector.words import END_REASONS, ORIGINS
 
 __all__ = ["ADOPTED", "LIFETIMES", "LIFETIME_ENDS", "SIZES", "Group", "Scan", "by_stack", "in_scope", "scan"]
@@ -35,7 +35,7 @@ _AT_ONCE, _MANY = 500, 5_000  # references that are looked up in one statement, 
 def in_scope(scope: HeapScope) -> list[ColumnElement[bool]]:
     """The condition of the blocks of a scope."""
     a = _allocation.c
-    return [a.trace_id == 1, a.process_n == scope.process_n] + ([a.heap_n == scope.n] if scope.word == "heap" else [])
+    return [a.trace_id == THIS_TRACE, a.process_n == scope.process_n] + ([a.heap_n == scope.n] if scope.word == "heap" else [])
 
 
 _REF, _FIRST, _END, _SIZE, _OPENED, _ORIGIN, _REASON, _TRUST = range(8)
@@ -169,7 +169,7 @@ def by_stack(db: Connection, by_ref: dict[int, Group]) -> dict[int | None, Group
 def _stacks_of(db: Connection, refs: list[int]) -> dict[int, int]:
     """The numbers of stacks by reference: of some, looked up; of many, all that there are."""
     r = _ref.c
-    every = select(r.ref, r.stack_n).where(r.trace_id == 1)
+    every = select(r.ref, r.stack_n).where(r.trace_id == THIS_TRACE)
     queries = [every] if len(refs) > _MANY else [every.where(r.ref.in_(refs[at : at + _AT_ONCE])) for at in range(0, len(refs), _AT_ONCE)]
     found: dict[int, int] = {}
     for query in queries:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, and_, literal_column, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.queries.resolution import LEVELS, LONG_NS, joined, level_for
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = [
     "MAX_STEPS",
@@ -121,7 +121,7 @@ def live_at_end(db: Connection, scope: HeapScope) -> tuple[int, int]:
 
 def _mine(scope: HeapScope, level: int) -> tuple[ColumnElement[bool], ...]:
     r = _rollup.c
-    return (r.trace_id == 1, r.scope == scope.word, r.scope_n == scope.n, r.level == level)
+    return (r.trace_id == THIS_TRACE, r.scope == scope.word, r.scope_n == scope.n, r.level == level)
 
 
 def _before(db: Connection, scope: HeapScope, level: int, bucket: int) -> tuple[int, int]:
@@ -173,7 +173,7 @@ def _peak(before: tuple[int, int], from_ns: int, steps: tuple[HeapStep, ...] | N
 def _steps(db: Connection, scope: HeapScope, from_ns: int, to_ns: int, live: tuple[int, int]) -> list[HeapStep]:
     """Each change of live bytes or count in a range, from its records; a record is one change however many blocks it touches."""
     a, z = _allocation.c, _resize.c
-    mine = [a.trace_id == 1, a.process_n == scope.process_n] + ([a.heap_n == scope.n] if scope.word == "heap" else [])
+    mine = [a.trace_id == THIS_TRACE, a.process_n == scope.process_n] + ([a.heap_n == scope.n] if scope.word == "heap" else [])
     changes: dict[int, tuple[int, int, int]] = {}
 
     def add(seq: int, t_ns: int, size: int, count: int) -> None:
@@ -186,8 +186,8 @@ def _steps(db: Connection, scope: HeapScope, from_ns: int, to_ns: int, live: tup
         add(row.end_seq, row.end_ns, -row.size, -1)
     resized = (
         select(z.seq, z.t_ns, (z.size - z.old_size).label("more"))
-        .select_from(_resize.join(_allocation, and_(a.trace_id == z.trace_id, a.n == z.allocation_n)))
-        .where(*mine, z.trace_id == 1, z.t_ns >= from_ns, z.t_ns <= to_ns)
+        .select_from(_resize.join(_allocation, and_(a.trace_id == THIS_TRACE, a.n == z.allocation_n)))
+        .where(*mine, z.trace_id == THIS_TRACE, z.t_ns >= from_ns, z.t_ns <= to_ns)
     )
     for row in db.execute(resized):
         add(row.seq, row.t_ns, row.more, 0)

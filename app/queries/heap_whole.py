@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Table, func, select
 from app.queries.heap_resizes import resized_later
 from app.queries.heap_scan import LIFETIMES, SIZES, Group, by_stack, in_scope, scan
 from app.queries.heap_timeline import HeapScope
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["Blocks", "Opened", "blocks_of", "covers_all", "opened_by_stack"]
 
@@ -62,7 +62,7 @@ def blocks_of(db: Connection, scope: HeapScope, t0: int, t1: int) -> Blocks:
 
 def covers_all(db: Connection, scope: HeapScope, t0: int, t1: int) -> bool:
     """Whether no block of a scope begins before a window, and the trace ends in it."""
-    end = db.execute(select(_trace.c.end_ns).where(_trace.c.trace_id == 1)).scalar()
+    end = db.execute(select(_trace.c.end_ns).where(_trace.c.trace_id == THIS_TRACE)).scalar()
     if end is None or t1 <= end:
         return False
     first = db.execute(select(func.min(_stack.c.first_ns)).where(*_mine(_stack, scope))).scalar()
@@ -79,8 +79,10 @@ def opened_by_stack(db: Connection, scope: HeapScope) -> dict[int | None, Opened
 def _mine(table: Table, scope: HeapScope) -> tuple[ColumnElement[bool], ...]:
     heap_n = table.c.heap_n
     if scope.word == "heap":
-        return table.c.trace_id == 1, heap_n == scope.n
-    return table.c.trace_id == 1, heap_n.in_(select(_heap.c.n).where(_heap.c.trace_id == 1, _heap.c.process_n == scope.process_n))
+        return table.c.trace_id == THIS_TRACE, heap_n == scope.n
+    return table.c.trace_id == THIS_TRACE, heap_n.in_(
+        select(_heap.c.n).where(_heap.c.trace_id == THIS_TRACE, _heap.c.process_n == scope.process_n)
+    )
 
 
 def _summed(db: Connection, scope: HeapScope) -> Blocks:

@@ -13,7 +13,7 @@ from app.queries.heap_whole import blocks_of
 from app.queries.resolution import LONG_NS
 from app.queries.stack_modules import MAX_STACKS, NO_STACK, OTHERS, modules_of
 from app.queries.stacks import callers_of
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["LIFETIMES", "SIZES", "ClassRow", "HeapWindow", "HeldByModule", "HeldByStack", "WindowClasses", "heap_window"]
 
@@ -163,7 +163,8 @@ def _by_stack(db: Connection, groups: dict[int | None, Group], limit: int) -> tu
     shown = holding[:limit]
     numbers = [n for n, _ in shown if n is not None]
     hashes = {
-        row.n: row.hash for row in db.execute(select(_stack.c.n, _stack.c.hash).where(_stack.c.trace_id == 1, _stack.c.n.in_(numbers)))
+        row.n: row.hash
+        for row in db.execute(select(_stack.c.n, _stack.c.hash).where(_stack.c.trace_id == THIS_TRACE, _stack.c.n.in_(numbers)))
     }
     lines = callers_of(db, numbers)
     return [

@@ -21,7 +21,7 @@ from app.queries.who import (
     socket_ref,
 )
 from collector.store.evidence import SAME_INCIDENT_NS, failed_at_listener, is_reported_twice
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["FILTERS", "MOST_FAILURES", "SORTS", "FailureRow", "ListenerRow", "failures", "listeners_number", "listeners_page"]
 
@@ -38,7 +38,7 @@ _happened = TRACE.tables["listener_sum"]
 _made = socket.alias("made")
 _unused = (
     select(func.count())
-    .where(_made.c.trace_id == 1, _made.c.accepted_from_n == socket.c.n, _made.c.sends == 0, _made.c.receives == 0)
+    .where(_made.c.trace_id == THIS_TRACE, _made.c.accepted_from_n == socket.c.n, _made.c.sends == 0, _made.c.receives == 0)
     .correlate(socket)
     .scalar_subquery()
 )
@@ -83,7 +83,7 @@ class FailureRow:
 _accepted = func.coalesce(_happened.c.accepted, 0)
 _aborted = (
     select(func.count())
-    .where(_abort.c.trace_id == 1, _abort.c.socket_n == socket.c.n, _abort.c.on_listener, ~is_reported_twice(_abort))
+    .where(_abort.c.trace_id == THIS_TRACE, _abort.c.socket_n == socket.c.n, _abort.c.on_listener, ~is_reported_twice(_abort))
     .correlate(socket)
     .scalar_subquery()
 )
@@ -151,9 +151,9 @@ _ROWS = (
         _unused.label("accepted_unused"),
     )
     .select_from(
-        socket.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == socket.c.process_n))
-        .outerjoin(_local, and_(_local.c.trace_id == 1, _local.c.n == socket.c.local_n))
-        .outerjoin(_happened, and_(_happened.c.trace_id == 1, _happened.c.socket_n == socket.c.n))
+        socket.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == socket.c.process_n))
+        .outerjoin(_local, and_(_local.c.trace_id == THIS_TRACE, _local.c.n == socket.c.local_n))
+        .outerjoin(_happened, and_(_happened.c.trace_id == THIS_TRACE, _happened.c.socket_n == socket.c.n))
     )
     .where(socket.c.listener)
 )
@@ -196,32 +196,32 @@ def failures(db: Connection, where: Conditions) -> list[FailureRow]:
     """The first `MOST_FAILURES` connections that failed at the listeners that the filters leave, in time order, each once."""
     e, a = _event.c, _abort.alias("told").c
     peer = TRACE.tables["address"].alias("peer")
-    listeners = _ROWS.with_only_columns(socket.c.n).where(socket.c.trace_id == 1, *where.clauses()).subquery("chosen")
+    listeners = _ROWS.with_only_columns(socket.c.n).where(socket.c.trace_id == THIS_TRACE, *where.clauses()).subquery("chosen")
     chosen = select(listeners.c.n)
     told = (
         select(func.min(a.n))
-        .where(a.trace_id == 1, a.socket_n == e.socket_n, a.on_listener)
+        .where(a.trace_id == THIS_TRACE, a.socket_n == e.socket_n, a.on_listener)
         .where(a.t_ns.between(e.t_ns - SAME_INCIDENT_NS, e.t_ns + SAME_INCIDENT_NS))
         .correlate(_event)
         .scalar_subquery()
     )
     happened = union_all(
         select(e.t_ns, e.socket_n, e.what, e.peer_n, e.status, told.label("abort_n")).where(
-            e.trace_id == 1, failed_at_listener(_event), e.socket_n.in_(chosen)
+            e.trace_id == THIS_TRACE, failed_at_listener(_event), e.socket_n.in_(chosen)
         ),
         select(
             _abort.c.t_ns, _abort.c.socket_n, literal("abort").label("what"), null().label("peer_n"), null().label("status"), _abort.c.n
-        ).where(_abort.c.trace_id == 1, _abort.c.on_listener, ~is_reported_twice(_abort), _abort.c.socket_n.in_(chosen)),
+        ).where(_abort.c.trace_id == THIS_TRACE, _abort.c.on_listener, ~is_reported_twice(_abort), _abort.c.socket_n.in_(chosen)),
     ).subquery("failed")
     reason = _abort.alias("reason")
     rows = db.execute(
         select(happened, peer.c.text.label("peer"), reason.c.reason, reason.c.reason_name, reason.c.reason_certainty)
         .add_columns(*socket_columns(socket), *process_columns(_p))
         .select_from(
-            happened.join(socket, and_(socket.c.trace_id == 1, socket.c.n == happened.c.socket_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == socket.c.process_n))
-            .outerjoin(peer, and_(peer.c.trace_id == 1, peer.c.n == happened.c.peer_n))
-            .outerjoin(reason, and_(reason.c.trace_id == 1, reason.c.n == happened.c.abort_n))
+            happened.join(socket, and_(socket.c.trace_id == THIS_TRACE, socket.c.n == happened.c.socket_n))
+            .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == socket.c.process_n))
+            .outerjoin(peer, and_(peer.c.trace_id == THIS_TRACE, peer.c.n == happened.c.peer_n))
+            .outerjoin(reason, and_(reason.c.trace_id == THIS_TRACE, reason.c.n == happened.c.abort_n))
         )
         .order_by(happened.c.t_ns, happened.c.socket_n)
         .limit(MOST_FAILURES)

@@ -11,7 +11,7 @@ from app.links import AllocationLink, HeapLink, ProcessLink, SocketLink, socket_
 from app.queries.allocations import allocation, allocation_rows
 from app.queries.processes import nearest_processes
 from app.queries.who import process_columns, process_ref, process_table, socket_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["Life", "allocation_lives", "heap_lives", "process_lives", "socket_lives"]
 
@@ -45,11 +45,11 @@ def socket_lives(db: Connection, link: SocketLink, *, limit: int) -> list[Life]:
         select(s.c.endpoint, s.c.create_seen, s.c.created_ns, s.c.first_ns, s.c.last_ns, s.c.closed_ns, s.c.destroyed_ns, s.c.end)
         .add_columns(s.c.listener, remote.c.text.label("remote"), *process_columns(p))
         .select_from(
-            s.outerjoin(p, and_(p.c.trace_id == 1, p.c.n == s.c.process_n)).outerjoin(
-                remote, and_(remote.c.trace_id == 1, remote.c.n == s.c.remote_n)
+            s.outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == s.c.process_n)).outerjoin(
+                remote, and_(remote.c.trace_id == THIS_TRACE, remote.c.n == s.c.remote_n)
             )
         )
-        .where(s.c.trace_id == 1, s.c.endpoint == fmt.stored_address(link.endpoint))
+        .where(s.c.trace_id == THIS_TRACE, s.c.endpoint == fmt.stored_address(link.endpoint))
         .order_by(func.coalesce(s.c.created_ns, s.c.first_ns), s.c.n)
         .limit(limit)
     )
@@ -79,7 +79,7 @@ def heap_lives(db: Connection, process_n: int, link: HeapLink, *, limit: int) ->
     h = _heap.c
     rows = db.execute(
         select(h.handle, h.life, h.created_ns, h.first_ns, h.destroyed_ns)
-        .where(h.trace_id == 1, h.process_n == process_n, h.handle == fmt.stored_address(link.handle))
+        .where(h.trace_id == THIS_TRACE, h.process_n == process_n, h.handle == fmt.stored_address(link.handle))
         .order_by(h.first_ns, h.n)
         .limit(limit)
     )
@@ -106,6 +106,6 @@ def allocation_lives(db: Connection, process_n: int, link: AllocationLink, *, li
 def _numbers(db: Connection, process_n: int, link: AllocationLink) -> list[int]:
     h = _heap.c
     found: Iterable[int] = db.execute(
-        select(h.n).where(h.trace_id == 1, h.process_n == process_n, h.handle == fmt.stored_address(link.heap))
+        select(h.n).where(h.trace_id == THIS_TRACE, h.process_n == process_n, h.handle == fmt.stored_address(link.heap))
     ).scalars()
     return list(found)

@@ -8,7 +8,7 @@ from app import format as fmt
 from app.links import ProcessRef
 from app.paging import without_index
 from app.queries.who import process_columns, process_ref, process_table
-from collector.store.tables import LARGE_BYTES, TRACE
+from collector.store.tables import LARGE_BYTES, THIS_TRACE, TRACE
 
 __all__ = ["MemoryCall", "memory_calls_at"]
 
@@ -44,8 +44,8 @@ def memory_calls_at(db: Connection, address: int, limit: int) -> list[MemoryCall
     for conditions in (near, far):
         rows = db.execute(
             select(m.t_ns, m.is_free, m.flags, m.base, m.size_bytes, m.tid, *process_columns(_p))
-            .select_from(_memory.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == m.process_n)))
-            .where(m.trace_id == 1, *conditions)
+            .select_from(_memory.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == m.process_n)))
+            .where(m.trace_id == THIS_TRACE, *conditions)
             .order_by(m.t_ns)
             .limit(limit)
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, Select, select
 
 from app import format as fmt
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["MAX_NAMES", "NameRow", "Named", "address_names", "named_addresses", "names_of", "numbers_of_names"]
 
@@ -58,7 +58,7 @@ def ip_of(text: str) -> bytes | None:
 def names_of(db: Connection, texts: Iterable[str]) -> Mapping[str, Named]:
     """Names by the text of a socket address, for those that have one; a trace without names costs one look at an empty table."""
     n = _name.c
-    if db.execute(select(n.n).where(n.trace_id == 1).limit(1)).first() is None:
+    if db.execute(select(n.n).where(n.trace_id == THIS_TRACE).limit(1)).first() is None:
         return {}
     by_ip: defaultdict[bytes, list[str]] = defaultdict(list)
     for text in dict.fromkeys(texts):
@@ -70,7 +70,7 @@ def names_of(db: Connection, texts: Iterable[str]) -> Mapping[str, Named]:
     for start in range(0, len(ips), _AT_ONCE):
         rows = db.execute(
             select(n.ip, n.name, n.source, n.last_ns)
-            .where(n.trace_id == 1, n.ip.in_(ips[start : start + _AT_ONCE]))
+            .where(n.trace_id == THIS_TRACE, n.ip.in_(ips[start : start + _AT_ONCE]))
             .order_by(n.ip, n.last_ns.desc(), n.n)
             .limit(_MAX_ROWS)
         )
@@ -98,7 +98,7 @@ def address_names(db: Connection, text: str | None, *, pid: int | None, before_n
         NameRow(row.name, row.source, row.pid, row.first_ns, row.last_ns, row.answers, pid is not None and row.pid == pid)
         for row in db.execute(
             select(n.name, n.source, n.pid, n.first_ns, n.last_ns, n.answers)
-            .where(n.trace_id == 1, n.ip == ip)
+            .where(n.trace_id == THIS_TRACE, n.ip == ip)
             .order_by(n.last_ns.desc(), n.n)
             .limit(_MAX_ROWS)
         )
@@ -113,13 +113,13 @@ def _like(text: str) -> ColumnElement[bool]:
 
 def numbers_of_names(text: str) -> Select[tuple[int]]:
     """Numbers of the addresses that a name with this text led to."""
-    ips = select(_name.c.ip).where(_name.c.trace_id == 1, _like(text))
-    return select(_address.c.n).where(_address.c.trace_id == 1, _address.c.ip.in_(ips))
+    ips = select(_name.c.ip).where(_name.c.trace_id == THIS_TRACE, _like(text))
+    return select(_address.c.n).where(_address.c.trace_id == THIS_TRACE, _address.c.ip.in_(ips))
 
 
 def named_addresses(db: Connection, text: str, limit: int) -> list[tuple[str, int]]:
     """Names that have this text, and how many addresses each led to; those that begin with it first."""
-    rows = db.execute(select(_name.c.name, _name.c.ip).where(_name.c.trace_id == 1, _like(text)).distinct().limit(_MAX_ROWS))
+    rows = db.execute(select(_name.c.name, _name.c.ip).where(_name.c.trace_id == THIS_TRACE, _like(text)).distinct().limit(_MAX_ROWS))
     ips: defaultdict[str, int] = defaultdict(int)
     for row in rows:
         ips[row.name] += 1

@@ -6,6 +6,7 @@ from app.links import OperationLink, SocketLink
 from app.paging import number_at
 from app.queries.operations import OperationRow, operation, operation_rows
 from app.queries.who import socket_number
+from collector.store.tables import THIS_TRACE
 
 __all__ = ["NEAR_SHOWN", "nearest_operations"]
 
@@ -35,7 +36,7 @@ def nearest_operations(db: Connection, socket: SocketLink, link: OperationLink) 
 def _around(db: Connection, ns: int, mine: ColumnElement[bool]) -> list[OperationRow]:
     """The operations before and after a moment, as the index of a socket's operations has them; those without a post are few."""
     o = operation.c
-    own = select(o.n).where(o.trace_id == 1, mine)
+    own = select(o.n).where(o.trace_id == THIS_TRACE, mine)
     sides = (
         own.where(o.posted_ns <= ns).order_by(o.posted_ns.desc()),
         own.where(o.posted_ns > ns).order_by(o.posted_ns),

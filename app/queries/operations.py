@@ -26,7 +26,7 @@ from app.queries.who import (
     socket_ref,
     socket_table,
 )
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import BUFFER_CLASSES, MATCHES, OPERATION_KINDS, OUTCOMES, SPACES, word_at
 
 __all__ = [
@@ -264,9 +264,9 @@ _ROWS = select(
     *socket_columns(_s),
     *process_columns(_p),
 ).select_from(
-    operation.outerjoin(_s, and_(_s.c.trace_id == 1, _s.c.n == operation.c.socket_n))
-    .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s.c.process_n))
-    .outerjoin(_peer, and_(_peer.c.trace_id == 1, _peer.c.n == operation.c.peer_n))
+    operation.outerjoin(_s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == operation.c.socket_n))
+    .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _s.c.process_n))
+    .outerjoin(_peer, and_(_peer.c.trace_id == THIS_TRACE, _peer.c.n == operation.c.peer_n))
 )
 
 
@@ -326,9 +326,9 @@ def find_operation(db: Connection, socket_n: ColumnElement[int] | int, link: Ope
             _buffer.c.allocation_n,
             _buffer.c.allocation_offset,
         )
-        .outerjoin(_buffer, and_(_buffer.c.trace_id == 1, _buffer.c.operation_n == operation.c.n))
+        .outerjoin(_buffer, and_(_buffer.c.trace_id == THIS_TRACE, _buffer.c.operation_n == operation.c.n))
         .where(
-            operation.c.trace_id == 1,
+            operation.c.trace_id == THIS_TRACE,
             operation.c.socket_n == socket_n,
             operation.c.kind == OPERATION_KINDS.index(link.kind),
             or_(operation.c.posted_ns == link.ns, and_(operation.c.posted_ns.is_(None), operation.c.completed_ns == link.ns)),
@@ -367,7 +367,7 @@ def in_flight_addresses(db: Connection) -> tuple[int, int]:
     is_user = s.space == SPACES.index("user")
     row = db.execute(
         select(func.coalesce(func.sum(s["count"]), 0), func.coalesce(func.sum(case((is_user, s["count"]), else_=0)), 0)).where(
-            s.trace_id == 1, s.waits
+            s.trace_id == THIS_TRACE, s.waits
         )
     ).one()
     return int(row[0]), int(row[1])
@@ -375,6 +375,6 @@ def in_flight_addresses(db: Connection) -> tuple[int, int]:
 
 def operation_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[OperationRow]:
     """Rows that meet conditions on the columns of `operation`, in time order."""
-    statement = _ROWS.where(operation.c.trace_id == 1, *conditions).order_by(operation.c.posted_ns.nulls_first(), operation.c.n)
+    statement = _ROWS.where(operation.c.trace_id == THIS_TRACE, *conditions).order_by(operation.c.posted_ns.nulls_first(), operation.c.n)
     rows = db.execute(statement.limit(limit))
     return [_row(row) for row in rows]

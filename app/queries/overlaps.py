@@ -21,7 +21,7 @@ from app.queries.who import (
     socket_ref,
     socket_table,
 )
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OPERATION_KINDS, word_at
 
 __all__ = ["FILTERS", "SORTS", "OverlapRow", "overlap_rows", "overlaps_number", "overlaps_of", "overlaps_page"]
@@ -172,11 +172,11 @@ _ROWS = select(
     *socket_columns(_s2, "s2"),
     *process_columns(_p),
 ).select_from(
-    overlap.outerjoin(_first, and_(_first.c.trace_id == 1, _first.c.n == overlap.c.first_n))
-    .outerjoin(_second, and_(_second.c.trace_id == 1, _second.c.n == overlap.c.second_n))
-    .outerjoin(_s1, and_(_s1.c.trace_id == 1, _s1.c.n == _first.c.socket_n))
-    .outerjoin(_s2, and_(_s2.c.trace_id == 1, _s2.c.n == _second.c.socket_n))
-    .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _s1.c.process_n))
+    overlap.outerjoin(_first, and_(_first.c.trace_id == THIS_TRACE, _first.c.n == overlap.c.first_n))
+    .outerjoin(_second, and_(_second.c.trace_id == THIS_TRACE, _second.c.n == overlap.c.second_n))
+    .outerjoin(_s1, and_(_s1.c.trace_id == THIS_TRACE, _s1.c.n == _first.c.socket_n))
+    .outerjoin(_s2, and_(_s2.c.trace_id == THIS_TRACE, _s2.c.n == _second.c.socket_n))
+    .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _s1.c.process_n))
 )
 
 
@@ -220,10 +220,13 @@ def overlaps_number(db: Connection, where: Conditions) -> int | None:
 def overlaps_of(db: Connection, operation_n: int, *, limit: int = 50) -> list[OverlapRow]:
     """Overlaps that an operation takes part in, in time order."""
     part = or_(overlap.c.first_n == operation_n, overlap.c.second_n == operation_n)
-    return [_row(row) for row in db.execute(_ROWS.where(overlap.c.trace_id == 1, part).order_by(overlap.c.t_ns, overlap.c.n).limit(limit))]
+    return [
+        _row(row)
+        for row in db.execute(_ROWS.where(overlap.c.trace_id == THIS_TRACE, part).order_by(overlap.c.t_ns, overlap.c.n).limit(limit))
+    ]
 
 
 def overlap_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[OverlapRow]:
     """Rows that meet conditions on the columns of `overlap`, in time order."""
-    rows = db.execute(_ROWS.where(overlap.c.trace_id == 1, *conditions).order_by(overlap.c.t_ns, overlap.c.n).limit(limit))
+    rows = db.execute(_ROWS.where(overlap.c.trace_id == THIS_TRACE, *conditions).order_by(overlap.c.t_ns, overlap.c.n).limit(limit))
     return [_row(row) for row in rows]

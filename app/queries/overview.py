@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from app.paging import COUNT_CEILING
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["Counts", "counts"]
 
@@ -34,12 +34,12 @@ def counts(db: Connection) -> Counts:
 
     def rows(name: str) -> int:
         n, trace_id = TRACE.tables[name].c.n, TRACE.tables[name].c.trace_id
-        ends = [select(end(n)).where(trace_id == 1).scalar_subquery() for end in (func.min, func.max)]  # each a search, not a scan
+        ends = [select(end(n)).where(trace_id == THIS_TRACE).scalar_subquery() for end in (func.min, func.max)]  # each a search, not a scan
         first, last = db.execute(select(*ends)).one()
         return 0 if first is None else int(last - first + 1)
 
     socket = TRACE.tables["socket"]
-    some = select(socket.c.n).where(socket.c.trace_id == 1, socket.c.listener).limit(COUNT_CEILING).subquery()
+    some = select(socket.c.n).where(socket.c.trace_id == THIS_TRACE, socket.c.listener).limit(COUNT_CEILING).subquery()
     return Counts(
         processes=rows("process"),
         sockets=rows("socket"),

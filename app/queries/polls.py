@@ -11,7 +11,7 @@ from app.links import ProcessRef
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import life_filters, process_columns, process_filter, process_ref, process_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["FILTERS", "SORTS", "PollRow", "polls_number", "polls_page"]
 
@@ -62,8 +62,8 @@ _ROWS = select(
     _took.label("took_ns"),
     *process_columns(_p),
 ).select_from(
-    poll.outerjoin(_owner, and_(_owner.c.trace_id == 1, _owner.c.n == poll.c.owner_n)).outerjoin(
-        _p, and_(_p.c.trace_id == 1, _p.c.n == _owner.c.process_n)
+    poll.outerjoin(_owner, and_(_owner.c.trace_id == THIS_TRACE, _owner.c.n == poll.c.owner_n)).outerjoin(
+        _p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _owner.c.process_n)
     )
 )
 

@@ -25,7 +25,7 @@ from app.queries.who import (
     socket_table,
 )
 from collector.store.evidence import DYNAMIC_PORTS, dynamic_ports_held
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = [
     "DYNAMIC_PORTS",
@@ -116,7 +116,9 @@ FILTERS = (
     Filter(
         "status",
         parse_status,
-        lambda v: _socket.c.n.in_(select(_failure.c.socket_n).where(_failure.c.trace_id == 1, status_condition(_failure.c.status, v))),
+        lambda v: _socket.c.n.in_(
+            select(_failure.c.socket_n).where(_failure.c.trace_id == THIS_TRACE, status_condition(_failure.c.status, v))
+        ),
         "with a bind that failed with {}",
         "Failed bind",
         show=status_words,
@@ -153,7 +155,7 @@ def remotes(db: Connection, asked: Asked) -> tuple[list[RemoteRow], Position | N
     chosen = groups.page(db, asked)
     rows = db.execute(
         select(chosen, *process_columns(_p))
-        .select_from(chosen.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == chosen.c.process_n)))
+        .select_from(chosen.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == chosen.c.process_n)))
         .order_by(*groups.order(chosen))
     ).all()
     return [_remote_row(row) for row in rows[: asked.limit]], groups.following(db, asked, rows)
@@ -167,8 +169,8 @@ def _remotes(asked: Asked) -> Subquery:
         .add_columns(number_where(s.closed_ns.is_(None)).label("open_at_end"), number_where(s.closed_ns.is_not(None)).label("closed_here"))
         .add_columns(func.min(s.first_ns).label("earliest_ns"), func.max(s.first_ns).label("latest_ns"))
         .add_columns(func.sum(s.bytes_sent).label("bytes_sent"), func.sum(s.bytes_received).label("bytes_received"))
-        .select_from(_socket.join(_remote, and_(_remote.c.trace_id == 1, _remote.c.n == s.remote_n)))
-        .where(s.trace_id == 1, s.accepted_from_n.is_(None), *asked.where.clauses())
+        .select_from(_socket.join(_remote, and_(_remote.c.trace_id == THIS_TRACE, _remote.c.n == s.remote_n)))
+        .where(s.trace_id == THIS_TRACE, s.accepted_from_n.is_(None), *asked.where.clauses())
         .group_by(s.process_n, _remote.c.ip)
         .subquery("groups")
     )
@@ -180,7 +182,7 @@ def _all_remotes() -> Subquery:
     return (
         select(r.process_n, r.text, r["count"].label("number"), r.open_at_end, r.closed_here, r.first_ns.label("earliest_ns"))
         .add_columns(r.last_ns.label("latest_ns"), r.bytes_sent, r.bytes_received, r.n)
-        .where(r.trace_id == 1)
+        .where(r.trace_id == THIS_TRACE)
         .subquery("groups")
     )
 
@@ -188,7 +190,7 @@ def _all_remotes() -> Subquery:
 def _with_process(groups: Subquery) -> Subquery:
     """The groups with what their process is called."""
     p = process_table("named_process")
-    named = groups.outerjoin(p, and_(p.c.trace_id == 1, p.c.n == groups.c.process_n))
+    named = groups.outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == groups.c.process_n))
     return select(groups, p.c.image.label("process")).select_from(named).subquery("named")
 
 
@@ -215,8 +217,8 @@ def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
         return _all_port_use(db)
     failures = (
         select(_socket.c.process_n, func.count().label("count"))
-        .select_from(_failure.join(_socket, and_(_socket.c.trace_id == 1, _socket.c.n == _failure.c.socket_n)))
-        .where(_failure.c.trace_id == 1)
+        .select_from(_failure.join(_socket, and_(_socket.c.trace_id == THIS_TRACE, _socket.c.n == _failure.c.socket_n)))
+        .where(_failure.c.trace_id == THIS_TRACE)
         .group_by(_socket.c.process_n)
         .subquery("failures")
     )
@@ -232,11 +234,11 @@ def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
             *process_columns(_p),
         )
         .select_from(
-            _socket.outerjoin(_local, and_(_local.c.trace_id == 1, _local.c.n == _socket.c.local_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == _socket.c.process_n))
+            _socket.outerjoin(_local, and_(_local.c.trace_id == THIS_TRACE, _local.c.n == _socket.c.local_n))
+            .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _socket.c.process_n))
             .outerjoin(failures, failures.c.process_n == _socket.c.process_n)
         )
-        .where(_socket.c.trace_id == 1, *where.clauses())
+        .where(_socket.c.trace_id == THIS_TRACE, *where.clauses())
         .group_by(_socket.c.process_n)
         .order_by(func.count().desc(), _socket.c.process_n)
         .limit(MAX_ROWS)
@@ -263,8 +265,8 @@ def _all_port_use(db: Connection) -> list[PortUseRow]:
     rows = db.execute(
         select(u.sockets, u.open_at_end, u.ports, u.first_ns.label("opened_ns"), u.last_ns.label("latest_ns"), u.failed_binds)
         .add_columns(u.peak_dynamic, u.peak_ns, *process_columns(_p))
-        .select_from(_process_sum.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == u.process_n)))
-        .where(u.trace_id == 1)
+        .select_from(_process_sum.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == u.process_n)))
+        .where(u.trace_id == THIS_TRACE)
         .order_by(u.sockets.desc(), u.process_n)
         .limit(MAX_ROWS)
     )
@@ -303,11 +305,11 @@ def bind_failures(db: Connection, where: Conditions) -> tuple[list[BindFailureRo
     rows = db.execute(
         select(_failure.c.t_ns, _failure.c.status, requested.c.text, *socket_columns(s), *process_columns(_p))
         .select_from(
-            _failure.outerjoin(s, and_(s.c.trace_id == 1, s.c.n == _failure.c.socket_n))
-            .outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == s.c.process_n))
-            .outerjoin(requested, and_(requested.c.trace_id == 1, requested.c.n == _failure.c.requested_n))
+            _failure.outerjoin(s, and_(s.c.trace_id == THIS_TRACE, s.c.n == _failure.c.socket_n))
+            .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == s.c.process_n))
+            .outerjoin(requested, and_(requested.c.trace_id == THIS_TRACE, requested.c.n == _failure.c.requested_n))
         )
-        .where(_failure.c.trace_id == 1, *conditions)
+        .where(_failure.c.trace_id == THIS_TRACE, *conditions)
         .order_by(_failure.c.t_ns, _failure.c.n)
         .limit(MAX_ROWS + 1)
     ).all()

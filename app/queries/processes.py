@@ -10,7 +10,7 @@ from app.filters import Conditions, Filter, parse_bytes, parse_count, parse_text
 from app.links import ProcessLink, process_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.who import life_filters
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = [
     "FILTERS",
@@ -168,7 +168,7 @@ _COLUMNS = (
 
 
 def _counted(alias: Any, name: str) -> Any:  # Any: an alias of the counters, a join condition
-    return and_(alias.c.trace_id == 1, alias.c.process_n == process.c.n, alias.c.name == name)
+    return and_(alias.c.trace_id == THIS_TRACE, alias.c.process_n == process.c.n, alias.c.name == name)
 
 
 _ROWS: Select[Any] = select(  # Any: the columns of ProcessRow
@@ -180,7 +180,7 @@ _ROWS: Select[Any] = select(  # Any: the columns of ProcessRow
     _peak.c.value.label("peak_bytes"),
     _allocated.c.value.label("bytes_allocated"),
 ).select_from(
-    process.outerjoin(_totals, and_(_totals.c.trace_id == 1, _totals.c.process_n == process.c.n))
+    process.outerjoin(_totals, and_(_totals.c.trace_id == THIS_TRACE, _totals.c.process_n == process.c.n))
     .outerjoin(_peak, _counted(_peak, "peak_bytes"))
     .outerjoin(_allocated, _counted(_allocated, "bytes_allocated"))
 )
@@ -209,7 +209,7 @@ def processes_number(db: Connection, where: Conditions) -> int | None:
 
 def top_processes(db: Connection, *, limit: int) -> list[ProcessRow]:
     """Those that did the most: by bytes moved by sockets, then by bytes allocated."""
-    rows = _ROWS.where(process.c.trace_id == 1, or_(_sockets > 0, _allocated.c.value.is_not(None)))
+    rows = _ROWS.where(process.c.trace_id == THIS_TRACE, or_(_sockets > 0, _allocated.c.value.is_not(None)))
     moved = _sent + _received
     return [_row(row) for row in db.execute(rows.order_by(moved.desc(), _allocated.c.value.desc().nulls_last(), process.c.n).limit(limit))]
 
@@ -218,7 +218,7 @@ def find_process(db: Connection, link: ProcessLink) -> tuple[int, ProcessRow] | 
     """The instance whose life contains the link's time (without one the last), with its number; None when there is none."""
     is_it = process.c.pid == link.pid if link.pid is not None else process.c.eprocess == fmt.stored_address(link.eprocess or 0)
     start = func.coalesce(process.c.start_ns, process.c.first_ns)
-    rows = _ROWS.add_columns(process.c.n).where(process.c.trace_id == 1, is_it)
+    rows = _ROWS.add_columns(process.c.n).where(process.c.trace_id == THIS_TRACE, is_it)
     if link.ns is not None:
         rows = rows.where(
             or_(start <= link.ns, process.c.first_ns <= link.ns), or_(process.c.end_ns.is_(None), process.c.end_ns >= link.ns)
@@ -230,7 +230,11 @@ def find_process(db: Connection, link: ProcessLink) -> tuple[int, ProcessRow] | 
 def nearest_processes(db: Connection, link: ProcessLink, *, limit: int = 3) -> list[ProcessRow]:
     """Instances of the same id, those nearest in time first."""
     is_it = process.c.pid == link.pid if link.pid is not None else process.c.eprocess == fmt.stored_address(link.eprocess or 0)
-    rows = _ROWS.where(process.c.trace_id == 1, is_it).order_by(func.abs(process.c.first_ns - (link.ns or 0)), process.c.n).limit(limit)
+    rows = (
+        _ROWS.where(process.c.trace_id == THIS_TRACE, is_it)
+        .order_by(func.abs(process.c.first_ns - (link.ns or 0)), process.c.n)
+        .limit(limit)
+    )
     return [_row(row) for row in db.execute(rows)]
 
 
@@ -238,7 +242,7 @@ def modules(db: Connection, process_n: int) -> list[ModuleRow]:
     """Images of a process by address."""
     rows = db.execute(
         select(*(_module.c[name] for name in ModuleRow.__dataclass_fields__))
-        .where(_module.c.trace_id == 1, _module.c.process_n == process_n)
+        .where(_module.c.trace_id == THIS_TRACE, _module.c.process_n == process_n)
         .order_by(_module.c.base, _module.c.n)
         .limit(MAX_MODULES)
     )
@@ -252,7 +256,7 @@ def owners(db: Connection, process_n: int) -> list[OwnerRow]:
     """Process objects that the socket records name for a process, and how its id was learned."""
     rows = db.execute(
         select(_owner.c.eprocess, _owner.c.pid_source, _owner.c.contradictions, _owner.c.first_ns)
-        .where(_owner.c.trace_id == 1, _owner.c.process_n == process_n)
+        .where(_owner.c.trace_id == THIS_TRACE, _owner.c.process_n == process_n)
         .order_by(_owner.c.n)
     )
     return [OwnerRow(fmt.Address(row.eprocess & (1 << 64) - 1), row.pid_source, row.contradictions, row.first_ns) for row in rows]

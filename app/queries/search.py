@@ -13,7 +13,7 @@ from app.queries.addresses import address_numbers, parse_address_range
 from app.queries.names import named_addresses
 from app.queries.statuses import parse_status
 from app.queries.typed import statuses_in_words, typed
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OUTCOMES
 
 __all__ = ["Group", "Hit", "search"]
@@ -96,7 +96,9 @@ def _groups(db: Connection, text: str) -> Iterator[Group]:
 
 def _reason(db: Connection, reason: int) -> Group:
     """Aborts for a reason."""
-    number = db.execute(select(func.count()).select_from(_abort).where(_abort.c.trace_id == 1, _abort.c.reason == reason)).scalar_one()
+    number = db.execute(
+        select(func.count()).select_from(_abort).where(_abort.c.trace_id == THIS_TRACE, _abort.c.reason == reason)
+    ).scalar_one()
     hits = (Hit(f"aborts for reason {reason}", _link("aborts", reason=str(reason)), fmt.plural(number, "abort")),) if number else ()
     return Group("Aborts", hits)
 
@@ -107,7 +109,7 @@ def _linked(db: Connection, text: str) -> Iterator[Group]:
         return
     try:
         endpoint = fmt.stored_address(parse_socket(text).endpoint)
-        if db.execute(select(_socket.c.n).where(_socket.c.trace_id == 1, _socket.c.endpoint == endpoint).limit(1)).first():
+        if db.execute(select(_socket.c.n).where(_socket.c.trace_id == THIS_TRACE, _socket.c.endpoint == endpoint).limit(1)).first():
             yield Group("Socket", (Hit(f"socket {text}", f"sockets/{text}"),))
     except BadLink:
         pass
@@ -117,7 +119,7 @@ def _linked(db: Connection, text: str) -> Iterator[Group]:
         return
     p = _process.c
     is_it = p.pid == process.pid if process.pid is not None else p.eprocess == fmt.stored_address(process.eprocess or 0)
-    if db.execute(select(p.n).where(p.trace_id == 1, is_it).limit(1)).first():
+    if db.execute(select(p.n).where(p.trace_id == THIS_TRACE, is_it).limit(1)).first():
         yield Group("Process", (Hit(f"process {text}", f"processes/{text}"),))
 
 
@@ -127,8 +129,10 @@ def _frames(db: Connection, module: str, offset: int) -> Group:
     rows = db.execute(
         select(_stack.c.hash)
         .where(
-            _stack.c.trace_id == 1,
-            _stack.c.n.in_(select(f.stack_n).where(f.trace_id == 1, f.module.icontains(module, autoescape=True), f.offset == offset)),
+            _stack.c.trace_id == THIS_TRACE,
+            _stack.c.n.in_(
+                select(f.stack_n).where(f.trace_id == THIS_TRACE, f.module.icontains(module, autoescape=True), f.offset == offset)
+            ),
         )
         .limit(_MAX)
     ).scalars()
@@ -151,7 +155,7 @@ def _errors(db: Connection, statuses: tuple[int, ...], text: str | None) -> Grou
     """Failures and aborts with some statuses; `text` is a spelling of them all that lists can be filtered by."""
     rows = db.execute(
         select(_operation.c.status, func.count())
-        .where(_operation.c.trace_id == 1, _operation.c.status.in_(statuses), _operation.c.outcome != OUTCOMES.index("completed"))
+        .where(_operation.c.trace_id == THIS_TRACE, _operation.c.status.in_(statuses), _operation.c.outcome != OUTCOMES.index("completed"))
         .group_by(_operation.c.status)
         .order_by(func.count().desc())
     ).all()
@@ -160,7 +164,7 @@ def _errors(db: Connection, statuses: tuple[int, ...], text: str | None) -> Grou
         for status, number in rows[:_MAX]
     ]
     aborts = db.execute(
-        select(func.count()).select_from(_abort).where(_abort.c.trace_id == 1, _abort.c.last_error.in_(statuses))
+        select(func.count()).select_from(_abort).where(_abort.c.trace_id == THIS_TRACE, _abort.c.last_error.in_(statuses))
     ).scalar_one()
     if aborts:
         hits.append(Hit("the last error before an abort", _link("aborts", status=text) if text else "aborts", fmt.plural(aborts, "abort")))
@@ -169,7 +173,7 @@ def _errors(db: Connection, statuses: tuple[int, ...], text: str | None) -> Grou
 
 def _port(db: Connection, port: int) -> Group:
     rows = db.execute(
-        select(_address.c.text).where(_address.c.trace_id == 1, _address.c.port == port).order_by(_address.c.n).limit(_MAX)
+        select(_address.c.text).where(_address.c.trace_id == THIS_TRACE, _address.c.port == port).order_by(_address.c.n).limit(_MAX)
     ).scalars()
     hits = tuple(Hit(found, _link("sockets", address=found, unused=""), "socket address") for found in rows)
     return Group("Port", hits, _link("sockets", port=str(port), unused=""))
@@ -184,7 +188,7 @@ def _internet(db: Connection, text: str) -> Iterator[Group]:
         return
     rows = db.execute(
         select(_address.c.text)
-        .where(_address.c.trace_id == 1, _address.c.n.in_(address_numbers(wanted)))
+        .where(_address.c.trace_id == THIS_TRACE, _address.c.n.in_(address_numbers(wanted)))
         .order_by(_address.c.n)
         .limit(_MAX)
     ).scalars()
@@ -215,7 +219,7 @@ def _processes(db: Connection, title: str, condition: object, all_link: str, *, 
     )
     rows = db.execute(
         select(p.pid, p.eprocess, p.start_ns, p.first_ns, p.image)
-        .where(p.trace_id == 1, condition)  # type: ignore[arg-type] # a condition on the process table
+        .where(p.trace_id == THIS_TRACE, condition)  # type: ignore[arg-type] # a condition on the process table
         .order_by(*((rank,) if name else ()), p.first_ns)
         .limit(_MAX)
     )
@@ -241,7 +245,10 @@ def _memory(db: Connection, text: str) -> Iterator[Group]:
     stored = fmt.stored_address(value)
     s = _socket.c
     rows = db.execute(
-        select(s.endpoint, s.created_ns, s.first_ns, s.end).where(s.trace_id == 1, s.endpoint == stored).order_by(s.first_ns).limit(_MAX)
+        select(s.endpoint, s.created_ns, s.first_ns, s.end)
+        .where(s.trace_id == THIS_TRACE, s.endpoint == stored)
+        .order_by(s.first_ns)
+        .limit(_MAX)
     )
     yield Group(
         "Sockets",
@@ -268,7 +275,7 @@ def _modules(db: Connection, text: str) -> Group:
     m = _module.c
     rows = db.execute(
         select(m.file, func.count(m.process_n.distinct()), func.min(m.base))
-        .where(m.trace_id == 1, m.file.icontains(text, autoescape=True))
+        .where(m.trace_id == THIS_TRACE, m.file.icontains(text, autoescape=True))
         .group_by(m.file)
         .order_by(_is_inside(m.file, text), m.file)
         .limit(_MAX)
@@ -280,10 +287,12 @@ def _modules(db: Connection, text: str) -> Group:
 
 
 def _stacks(db: Connection, text: str) -> Group:
-    by_hash = select(_stack.c.hash).where(_stack.c.trace_id == 1, _stack.c.hash.startswith(text.lower(), autoescape=True)).limit(_MAX)
+    by_hash = (
+        select(_stack.c.hash).where(_stack.c.trace_id == THIS_TRACE, _stack.c.hash.startswith(text.lower(), autoescape=True)).limit(_MAX)
+    )
     hits = [Hit(f"stack {found}", f"stacks/{found}") for found in db.execute(by_hash).scalars()]
     named = or_(_frame.c.module.icontains(text, autoescape=True), _frame.c.symbol.icontains(text, autoescape=True))
-    has = db.execute(select(_frame.c.stack_n).where(_frame.c.trace_id == 1, named).limit(1)).first()
+    has = db.execute(select(_frame.c.stack_n).where(_frame.c.trace_id == THIS_TRACE, named).limit(1)).first()
     if has is not None:
         hits.append(Hit(f"stacks with “{text}” in a frame", _link("stacks", frame=text)))
     return Group("Stacks", tuple(hits))

@@ -39,7 +39,7 @@ from app.queries.who import (
     socket_table,
 )
 from collector.afdcodes import SO_SNDBUF
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OUTCOMES
 
 __all__ = ["FILTERS", "LATENCY_CLASSES", "MOST_SOCKETS", "SIZE_CLASSES", "SMALL_BYTES", "SORTS", "ClassRow", "SendsRow", "classes", "sends"]
@@ -133,7 +133,7 @@ def _sent(asked: Asked) -> Subquery:
     o = _operation.c
     busy = (
         select(_s.c.n)
-        .where(_s.c.trace_id == 1, _s.c.sends > 0, *_of(asked, _OF_SOCKET))
+        .where(_s.c.trace_id == THIS_TRACE, _s.c.sends > 0, *_of(asked, _OF_SOCKET))
         .order_by(_s.c.sends.desc(), _s.c.n.desc())  # as the index has it
         .limit(MOST_SOCKETS)
     )
@@ -141,7 +141,7 @@ def _sent(asked: Asked) -> Subquery:
         select(o.socket_n, o.n, o.bytes, o.posted_ns, o.completed_ns, (o.completed_ns - o.posted_ns).label("took"))
         .add_columns((o.posted_ns - func.lag(o.posted_ns).over(partition_by=o.socket_n, order_by=(o.posted_ns, o.n))).label("gap"))
         .where(
-            o.trace_id == 1,
+            o.trace_id == THIS_TRACE,
             o.kind.in_(kinds_of("send", "sendto", "sendmsg")),
             o.outcome.in_([OUTCOMES.index("completed"), OUTCOMES.index("sent")]),
             o.posted_ns.is_not(None),
@@ -222,7 +222,7 @@ def _buffers(db: Connection, sockets: Sequence[int]) -> dict[int, int]:
     """SO_SNDBUF of sockets as it was set last."""
     rows = db.execute(
         select(_option.c.socket_n, _option.c.value)
-        .where(_option.c.trace_id == 1, _option.c.option == SO_SNDBUF, _option.c.socket_n.in_(sockets))
+        .where(_option.c.trace_id == THIS_TRACE, _option.c.option == SO_SNDBUF, _option.c.socket_n.in_(sockets))
         .order_by(_option.c.t_ns, _option.c.n)
     )
     return {row.socket_n: row.value for row in rows}
@@ -233,7 +233,7 @@ def _backlogs(db: Connection, sockets: Sequence[int]) -> dict[int, int]:
     most = func.max(func.json_extract(_event.c.fields, "$.send_backlog"))
     rows = db.execute(
         select(_event.c.socket_n, most.label("most"))
-        .where(_event.c.trace_id == 1, _event.c.event == _BACKLOG, _event.c.socket_n.in_(sockets))
+        .where(_event.c.trace_id == THIS_TRACE, _event.c.event == _BACKLOG, _event.c.socket_n.in_(sockets))
         .group_by(_event.c.socket_n)
     )
     return {row.socket_n: row.most for row in rows if row.most is not None}

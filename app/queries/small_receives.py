@@ -13,7 +13,7 @@ from app.queries import operations
 from app.queries.connection import connection_filters
 from app.queries.operations import OperationRow, operation
 from app.queries.who import life_filters, owner_filter, socket_filter, socket_number
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["FILTERS", "SORTS", "SmallReceiveRow", "small_receives_number", "small_receives_page"]
 
@@ -110,7 +110,7 @@ def _arrived(db: Connection, row: OperationRow) -> int | None:
     fields = db.execute(
         select(e.fields)
         .where(
-            e.trace_id == 1,
+            e.trace_id == THIS_TRACE,
             e.socket_n == socket_number(parse_socket(row.socket)),
             e.event.in_(_ARRIVALS),
             e.t_ns.between(row.completed_ns - _BEFORE_NS, row.completed_ns),

@@ -16,7 +16,7 @@ from app.queries.record_words import left_out_words, record_words
 from app.queries.resolution import LONG_NS
 from app.queries.socket_timeline import direction_of
 from app.queries.transport import StackEvent, stack_events, stack_words
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OPERATION_KINDS, word_at
 
 __all__ = ["KINDS", "MAX_SEARCHED", "EventRow", "EventsPage", "socket_events"]
@@ -127,7 +127,7 @@ def _names(db: Connection) -> dict[int, str]:
     """Event names by id, as this trace's inventory knows them."""
     rows = db.execute(
         select(_count.c.event_id, _count.c.event_name).where(
-            _count.c.trace_id == 1, _count.c.provider == _AFD, _count.c.event_name.is_not(None)
+            _count.c.trace_id == THIS_TRACE, _count.c.provider == _AFD, _count.c.event_name.is_not(None)
         )
     )
     return {row.event_id: row.event_name for row in rows}
@@ -170,8 +170,8 @@ def _operations(db: Connection, socket_n: int, *wanted: ColumnElement[bool], ord
     return list(
         db.execute(
             select(*(o[name] for name in _OPERATION), _address.c.text.label("address"))
-            .select_from(_operation.outerjoin(_address, and_(_address.c.trace_id == 1, _address.c.n == o.peer_n)))
-            .where(o.trace_id == 1, o.socket_n == socket_n, *wanted)
+            .select_from(_operation.outerjoin(_address, and_(_address.c.trace_id == THIS_TRACE, _address.c.n == o.peer_n)))
+            .where(o.trace_id == THIS_TRACE, o.socket_n == socket_n, *wanted)
             .order_by(order, o.n)
             .limit(limit)
         )
@@ -215,8 +215,8 @@ def _others(db: Connection, socket_n: int, from_ns: int, to_ns: int, limit: int)
         select(
             e.n, e.t_ns, e.seq, e.cpu, e.pid, e.tid, e.event, e.enter_exit, e.location, e.status, e.fields, _address.c.text.label("address")
         )
-        .select_from(_event.outerjoin(_address, and_(_address.c.trace_id == 1, _address.c.n == e.address_n)))
-        .where(e.trace_id == 1, e.socket_n == socket_n, e.t_ns >= from_ns, e.t_ns <= to_ns)
+        .select_from(_event.outerjoin(_address, and_(_address.c.trace_id == THIS_TRACE, _address.c.n == e.address_n)))
+        .where(e.trace_id == THIS_TRACE, e.socket_n == socket_n, e.t_ns >= from_ns, e.t_ns <= to_ns)
         .order_by(e.t_ns, e.n)
         .limit(limit)
     )
@@ -227,7 +227,7 @@ def _left_out(db: Connection, socket_n: int, from_ns: int, to_ns: int, limit: in
     k = _skipped.c
     rows = db.execute(
         select(k.n, k.t_ns, k.kind, k.event, k.bytes, k.location, k.reason, k.cpu, k.pid, k.tid, k.buffer, k.status)
-        .where(k.trace_id == 1, k.socket_n == socket_n, k.t_ns >= from_ns, k.t_ns <= to_ns)
+        .where(k.trace_id == THIS_TRACE, k.socket_n == socket_n, k.t_ns >= from_ns, k.t_ns <= to_ns)
         .order_by(k.t_ns, k.n)
         .limit(limit)
     )

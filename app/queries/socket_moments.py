@@ -10,7 +10,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from app import format as fmt
 from app.queries.record_words import arrival_words, backlog_words, request_words
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["ARRIVALS", "DISCONNECTS", "MAX_MOMENTS", "Moment", "moments", "side_of"]
 
@@ -73,16 +73,16 @@ def _rows(
     db: Connection, table: Table, socket_n: int, from_ns: int, to_ns: int, *columns: ColumnElement[Any]
 ) -> Sequence[Row[Any]]:  # Any: columns of several types
     c = table.c
-    here = (c.trace_id == 1, c.socket_n == socket_n, c.t_ns >= from_ns, c.t_ns <= to_ns)
+    here = (c.trace_id == THIS_TRACE, c.socket_n == socket_n, c.t_ns >= from_ns, c.t_ns <= to_ns)
     return db.execute(select(c.t_ns, *columns).where(*here).order_by(c.t_ns).limit(MAX_MOMENTS)).all()
 
 
 def _events(db: Connection, socket_n: int, from_ns: int, to_ns: int, ids: tuple[int, ...], what: str) -> list[Moment]:
     e = _event.c
-    here = and_(e.trace_id == 1, e.socket_n == socket_n, e.t_ns >= from_ns, e.t_ns <= to_ns, e.event.in_(ids))
+    here = and_(e.trace_id == THIS_TRACE, e.socket_n == socket_n, e.t_ns >= from_ns, e.t_ns <= to_ns, e.event.in_(ids))
     rows = db.execute(
         select(e.t_ns, e.fields, _address.c.text.label("address"))
-        .outerjoin(_address, and_(_address.c.trace_id == e.trace_id, _address.c.n == e.address_n))
+        .outerjoin(_address, and_(_address.c.trace_id == THIS_TRACE, _address.c.n == e.address_n))
         .where(here)
         .order_by(e.t_ns, e.n)
         .limit(MAX_MOMENTS + 1)

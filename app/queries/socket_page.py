@@ -11,7 +11,7 @@ from app.links import ProcessRef, SocketLink, socket_link
 from app.queries.sockets import protocol_words
 from app.queries.stack_refs import stack_hash
 from app.queries.who import process_columns, process_ref, process_table, socket_columns, socket_ref, socket_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import FAMILIES, OPERATION_KINDS, OUTCOMES, SOCKET_TYPES
 
 __all__ = ["Phase", "SocketHead", "find_socket", "nearest_sockets", "socket_phases"]
@@ -92,7 +92,7 @@ def find_socket(db: Connection, link: SocketLink) -> SocketHead | None:
     """The socket whose life contains the link's time; without a time the last at that address. None when there is none."""
     s = socket_table()
     start = func.coalesce(s.c.created_ns, s.c.first_ns)
-    wanted = [s.c.trace_id == 1, s.c.endpoint == fmt.stored_address(link.endpoint)]
+    wanted = [s.c.trace_id == THIS_TRACE, s.c.endpoint == fmt.stored_address(link.endpoint)]
     if link.ns is not None:
         # A time of an object may lie between its create and its first record here, so the start is the lower of the two.
         wanted.append(or_(start <= link.ns, s.c.first_ns <= link.ns))
@@ -109,7 +109,7 @@ def nearest_sockets(db: Connection, link: SocketLink) -> list[str]:
     start = func.coalesce(s.c.created_ns, s.c.first_ns)
     rows = db.execute(
         select(s.c.endpoint, s.c.created_ns, s.c.first_ns)
-        .where(s.c.trace_id == 1, s.c.endpoint == fmt.stored_address(link.endpoint))
+        .where(s.c.trace_id == THIS_TRACE, s.c.endpoint == fmt.stored_address(link.endpoint))
         .order_by(func.abs(start - (link.ns or 0)))
         .limit(4)
     )
@@ -122,7 +122,7 @@ def _head(db: Connection, number: Any) -> SocketHead | None:  # Any: a scalar se
     listener, loopback = socket_table("listener"), socket_table("loopback")
 
     def one(table: FromClause, column: Any) -> Any:  # Any: a column; a condition
-        return and_(table.c.trace_id == 1, table.c.n == column)
+        return and_(table.c.trace_id == THIS_TRACE, table.c.n == column)
 
     plain = ("n", "endpoint", "family", "type", "protocol", "type_inferred", "create_seen", "created_ns", "closed_ns", "destroyed_ns",
              "first_ns", "last_ns", "end", "connections", "listener", "bytes_sent", "bytes_received", "bytes_indicated", "sends",
@@ -149,7 +149,7 @@ def _head(db: Connection, number: Any) -> SocketHead | None:  # Any: a scalar se
             .outerjoin(listener, one(listener, s.c.accepted_from_n))
             .outerjoin(loopback, one(loopback, s.c.loopback_peer_n))
         )
-        .where(s.c.trace_id == 1, s.c.n == number)
+        .where(s.c.trace_id == THIS_TRACE, s.c.n == number)
     ).first()
     if row is None:
         return None
@@ -183,12 +183,16 @@ def socket_phases(db: Connection, head: SocketHead) -> list[Phase]:
     e = _event.c
     bound = db.execute(
         select(func.min(e.t_ns)).where(
-            e.trace_id == 1, e.socket_n == head.n, e.event.in_(_BINDS), func.coalesce(e.status, 0) < 0x8000_0000, _is_exit(e.enter_exit)
+            e.trace_id == THIS_TRACE,
+            e.socket_n == head.n,
+            e.event.in_(_BINDS),
+            func.coalesce(e.status, 0) < 0x8000_0000,
+            _is_exit(e.enter_exit),
         )
     ).scalar()
     if bound is not None:
         marks.append(("bound", bound))
-    listening = db.execute(select(func.min(e.t_ns)).where(e.trace_id == 1, e.socket_n == head.n, e.event == 1037)).scalar()
+    listening = db.execute(select(func.min(e.t_ns)).where(e.trace_id == THIS_TRACE, e.socket_n == head.n, e.event == 1037)).scalar()
     if head.listener and listening is not None:
         marks.append(("listening", listening))
     connected = _connected_ns(db, head) if head.connections else None
@@ -220,14 +224,14 @@ def _connected_ns(db: Connection, head: SocketHead) -> int | None:
     """When the connection was made: by its own connect among its first operations, or by an accept of its listener."""
     o = _operation.c
     if head.accepted_from is not None:
-        listener_n = select(_socket.c.accepted_from_n).where(_socket.c.trace_id == 1, _socket.c.n == head.n).scalar_subquery()
+        listener_n = select(_socket.c.accepted_from_n).where(_socket.c.trace_id == THIS_TRACE, _socket.c.n == head.n).scalar_subquery()
         accepted: int | None = db.execute(
-            select(func.min(o.completed_ns)).where(o.trace_id == 1, o.socket_n == listener_n, o.accepted_n == head.n)
+            select(func.min(o.completed_ns)).where(o.trace_id == THIS_TRACE, o.socket_n == listener_n, o.accepted_n == head.n)
         ).scalar()
         return accepted
     some = (
         select(o.kind, o.outcome, o.completed_ns)
-        .where(o.trace_id == 1, o.socket_n == head.n)
+        .where(o.trace_id == THIS_TRACE, o.socket_n == head.n)
         .order_by(o.posted_ns)
         .limit(_FIRST_OPERATIONS)
         .subquery()

@@ -12,7 +12,7 @@ from app.queries.socket_page import SocketHead
 from app.queries.socket_timeline import direction_of
 from app.queries.stack_refs import stack_hash
 from app.queries.who import socket_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OPERATION_KINDS, OUTCOMES, word_at
 
 __all__ = [
@@ -156,7 +156,7 @@ def socket_aborts(db: Connection, socket_n: int) -> list[AbortRow]:
     plain = [name for name in AbortRow.__dataclass_fields__ if name not in ("last_error", "stack")]
     rows = db.execute(
         select(*(a[name] for name in plain), a.last_error, stack_hash(a.stack_ref).label("stack"))
-        .where(a.trace_id == 1, a.socket_n == socket_n)
+        .where(a.trace_id == THIS_TRACE, a.socket_n == socket_n)
         .order_by(a.t_ns, a.n)
         .limit(MAX_SIDE_ROWS)
     )
@@ -170,7 +170,7 @@ def socket_options(db: Connection, socket_n: int) -> list[OptionRow]:
     o = _option.c
     rows = db.execute(
         select(o.t_ns, o.option, o.name, o.value, o.status)
-        .where(o.trace_id == 1, o.socket_n == socket_n)
+        .where(o.trace_id == THIS_TRACE, o.socket_n == socket_n)
         .order_by(o.t_ns, o.n)
         .limit(MAX_SIDE_ROWS)
     )
@@ -182,8 +182,8 @@ def socket_peers(db: Connection, socket_n: int) -> list[PeerRow]:
     q = _peer.c
     rows = db.execute(
         select(_address.c.text.label("peer"), q.bytes_sent, q.bytes_received, q.sends, q.receives, q.dropped)
-        .join(_address, and_(_address.c.trace_id == 1, _address.c.n == q.address_n))
-        .where(q.trace_id == 1, q.socket_n == socket_n)
+        .join(_address, and_(_address.c.trace_id == THIS_TRACE, _address.c.n == q.address_n))
+        .where(q.trace_id == THIS_TRACE, q.socket_n == socket_n)
         .order_by((q.bytes_sent + q.bytes_received).desc(), q.address_n)
         .limit(MAX_SIDE_ROWS)
     )
@@ -196,11 +196,11 @@ def socket_accepted(db: Connection, socket_n: int, *, limit: int) -> list[Accept
     rows = db.execute(
         select(s.c.endpoint, s.c.created_ns, s.c.first_ns, s.c.end, s.c.bytes_sent, s.c.bytes_received, s.c.errors, _address.c.text)
         .select_from(
-            o.join(s, and_(s.c.trace_id == 1, s.c.n == o.c.accepted_n)).outerjoin(
-                _address, and_(_address.c.trace_id == 1, _address.c.n == s.c.remote_n)
+            o.join(s, and_(s.c.trace_id == THIS_TRACE, s.c.n == o.c.accepted_n)).outerjoin(
+                _address, and_(_address.c.trace_id == THIS_TRACE, _address.c.n == s.c.remote_n)
             )
         )
-        .where(o.c.trace_id == 1, o.c.socket_n == socket_n)
+        .where(o.c.trace_id == THIS_TRACE, o.c.socket_n == socket_n)
         .order_by(o.c.posted_ns, o.c.n)
         .limit(limit)
     )
@@ -225,7 +225,7 @@ def socket_last_failure(db: Connection, head: SocketHead) -> LastOperation | Non
     o = _operation.c
     row = db.execute(
         select(o.kind, o.outcome, o.status, o.posted_ns, o.completed_ns, o.bytes, o.posted_len, o.buffer)
-        .where(o.trace_id == 1, o.socket_n == head.n, o.status == int(head.last_error))
+        .where(o.trace_id == THIS_TRACE, o.socket_n == head.n, o.status == int(head.last_error))
         .order_by(o.posted_ns.desc())
         .limit(1)
     ).first()
@@ -250,7 +250,7 @@ def socket_open_operations(db: Connection, head: SocketHead) -> OpenOperations:
     outcomes = ("ended_with_socket", "ended_by_exit", "unknown_end", "in_flight")
     rows = db.execute(
         select(o.kind, o.outcome, func.count(), func.coalesce(func.sum(o.posted_len), 0), func.min(o.posted_ns))
-        .where(o.trace_id == 1, o.socket_n == head.n, o.outcome.in_([OUTCOMES.index(word) for word in outcomes]))
+        .where(o.trace_id == THIS_TRACE, o.socket_n == head.n, o.outcome.in_([OUTCOMES.index(word) for word in outcomes]))
         .group_by(o.kind, o.outcome)
     ).all()
     counts = {"send": 0, "receive": 0, "connect": 0}
@@ -269,7 +269,7 @@ def socket_open_operations(db: Connection, head: SocketHead) -> OpenOperations:
 def socket_dropped(db: Connection, socket_n: int) -> int:
     """How many datagrams were dropped at a socket."""
     d = _drop.c
-    return db.execute(select(func.count()).select_from(_drop).where(d.trace_id == 1, d.socket_n == socket_n)).scalar_one()
+    return db.execute(select(func.count()).select_from(_drop).where(d.trace_id == THIS_TRACE, d.socket_n == socket_n)).scalar_one()
 
 
 def socket_listened(db: Connection, socket_n: int) -> Listened:
@@ -277,7 +277,7 @@ def socket_listened(db: Connection, socket_n: int) -> Listened:
     e = _listen.c
     rows = db.execute(
         select(e.what, func.count(), func.max(e.backlog_now), func.max(e.backlog_asked), func.max(e.wait_ns))
-        .where(e.trace_id == 1, e.socket_n == socket_n)
+        .where(e.trace_id == THIS_TRACE, e.socket_n == socket_n)
         .group_by(e.what)
     ).all()
     counts = {row[0]: row[1] for row in rows}
@@ -295,7 +295,7 @@ def socket_disconnect_ns(db: Connection, socket_n: int) -> int | None:
     """When the peer was first seen to have finished."""
     e = _event.c
     found: int | None = db.execute(
-        select(func.min(e.t_ns)).where(e.trace_id == 1, e.socket_n == socket_n, e.event.in_(DISCONNECTS))
+        select(func.min(e.t_ns)).where(e.trace_id == THIS_TRACE, e.socket_n == socket_n, e.event.in_(DISCONNECTS))
     ).scalar()
     return found
 
@@ -304,7 +304,7 @@ def indications_traced(db: Connection) -> bool:
     """Whether the trace has any record of the transport's indications."""
     c = _count.c
     ids = (*ARRIVALS, *DISCONNECTS)
-    return db.execute(select(c.n).where(c.trace_id == 1, c.provider == _AFD, c.event_id.in_(ids)).limit(1)).first() is not None
+    return db.execute(select(c.n).where(c.trace_id == THIS_TRACE, c.provider == _AFD, c.event_id.in_(ids)).limit(1)).first() is not None
 
 
 def memory_conflicts(db: Connection, socket_n: int) -> tuple[int, int]:
@@ -314,13 +314,13 @@ def memory_conflicts(db: Connection, socket_n: int) -> tuple[int, int]:
     overlaps = db.execute(
         select(func.count())
         .select_from(
-            _overlap.join(first, and_(first.c.trace_id == 1, first.c.n == o.first_n)).join(
-                second, and_(second.c.trace_id == 1, second.c.n == o.second_n)
+            _overlap.join(first, and_(first.c.trace_id == THIS_TRACE, first.c.n == o.first_n)).join(
+                second, and_(second.c.trace_id == THIS_TRACE, second.c.n == o.second_n)
             )
         )
-        .where(o.trace_id == 1, or_(first.c.socket_n == socket_n, second.c.socket_n == socket_n))
+        .where(o.trace_id == THIS_TRACE, or_(first.c.socket_n == socket_n, second.c.socket_n == socket_n))
     ).scalar_one()
     freed = db.execute(
-        select(func.count()).select_from(_finding).where(f.trace_id == 1, f.socket_n == socket_n, f.kind != "overruns_block")
+        select(func.count()).select_from(_finding).where(f.trace_id == THIS_TRACE, f.socket_n == socket_n, f.kind != "overruns_block")
     ).scalar_one()
     return overlaps, freed

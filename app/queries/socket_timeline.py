@@ -13,7 +13,7 @@ from app.links import operation_link
 from app.queries.resolution import LEVELS, LONG_NS, joined, level_for, pieces
 from app.queries.socket_moments import MAX_MOMENTS, Moment, moments
 from app.queries.transport import stack_moments
-from collector.store.tables import FEW_OPERATIONS, TRACE
+from collector.store.tables import FEW_OPERATIONS, THIS_TRACE, TRACE
 from collector.words import OPERATION_KINDS, OUTCOMES, SPACES, word_at
 
 __all__ = [
@@ -143,7 +143,7 @@ def _in_flight(
     rows: list[Any] = []  # Any: rows of several columns
     for search in searches:
         rows += db.execute(
-            select(*columns).where(o.trace_id == 1, o.socket_n == socket_n, search).order_by(o.posted_ns, o.n).limit(limit)
+            select(*columns).where(o.trace_id == THIS_TRACE, o.socket_n == socket_n, search).order_by(o.posted_ns, o.n).limit(limit)
         ).all()
     rows.sort(key=lambda row: (row.completed_ns if row.posted_ns is None else row.posted_ns, row.n))
     return rows[:limit]
@@ -193,7 +193,9 @@ def _count_by(db: Connection, numbers: Sequence[int], table: Table, column: str)
     if not numbers:
         return {}
     named = table.c
-    rows = db.execute(select(named[column], func.count()).where(named.trace_id == 1, named[column].in_(numbers)).group_by(named[column]))
+    rows = db.execute(
+        select(named[column], func.count()).where(named.trace_id == THIS_TRACE, named[column].in_(numbers)).group_by(named[column])
+    )
     return {row[0]: row[1] for row in rows}
 
 
@@ -204,7 +206,7 @@ def _buckets(
     r = _rollup.c
     found = db.execute(
         select(r.bucket, *columns)
-        .where(r.trace_id == 1, r.scope == "socket", r.scope_n == socket_n, r.level == level, r.bucket >= first, r.bucket <= last)
+        .where(r.trace_id == THIS_TRACE, r.scope == "socket", r.scope_n == socket_n, r.level == level, r.bucket >= first, r.bucket <= last)
         .order_by(r.bucket)
     )
     return [tuple(row) for row in found]
@@ -215,7 +217,7 @@ def _band(db: Connection, socket_n: int, from_ns: int, to_ns: int, level: int) -
     first, last = from_ns >> level, to_ns >> level
     before = db.execute(
         select(r.in_flight_end)
-        .where(r.trace_id == 1, r.scope == "socket", r.scope_n == socket_n, r.level == level, r.bucket < first)
+        .where(r.trace_id == THIS_TRACE, r.scope == "socket", r.scope_n == socket_n, r.level == level, r.bucket < first)
         .order_by(r.bucket.desc())
         .limit(1)
     ).scalar()
@@ -242,7 +244,7 @@ def _bytes_before(db: Connection, socket_n: int, until_ns: int) -> tuple[int, in
     r = _rollup.c
     first = db.execute(
         select(r.bucket)
-        .where(r.trace_id == 1, r.scope == "socket", r.scope_n == socket_n, r.level == LEVELS[0])
+        .where(r.trace_id == THIS_TRACE, r.scope == "socket", r.scope_n == socket_n, r.level == LEVELS[0])
         .order_by(r.bucket)
         .limit(1)
     ).scalar()
@@ -252,7 +254,7 @@ def _bytes_before(db: Connection, socket_n: int, until_ns: int) -> tuple[int, in
     for level, begin, end in pieces(first << LEVELS[0], until_ns):
         row = db.execute(
             select(func.coalesce(func.sum(r.bytes_sent), 0), func.coalesce(func.sum(r.bytes_received), 0)).where(
-                r.trace_id == 1, r.scope == "socket", r.scope_n == socket_n, r.level == level, r.bucket >= begin, r.bucket < end
+                r.trace_id == THIS_TRACE, r.scope == "socket", r.scope_n == socket_n, r.level == level, r.bucket >= begin, r.bucket < end
             )
         ).one()
         sent, received = sent + row[0], received + row[1]
@@ -264,7 +266,7 @@ def _bytes_of_few(db: Connection, socket_n: int, until_ns: int) -> tuple[int, in
     o = _operation.c
     counted_ns = func.coalesce(o.completed_ns, o.posted_ns)
     rows = db.execute(
-        select(o.kind, func.sum(o.bytes)).where(o.trace_id == 1, o.socket_n == socket_n, counted_ns < until_ns).group_by(o.kind)
+        select(o.kind, func.sum(o.bytes)).where(o.trace_id == THIS_TRACE, o.socket_n == socket_n, counted_ns < until_ns).group_by(o.kind)
     ).all()
     by_direction = {"send": 0, "receive": 0, "connect": 0}
     for kind, count in rows:

@@ -15,7 +15,7 @@ from app.queries.names import numbers_of_names
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import life_filters, process_columns, process_filter, process_ref, process_table
 from collector.store.evidence import HALF_CLOSED_NS, half_closed, is_left_open
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["ENDS", "FILTERS", "SORTS", "TYPES", "SocketRow", "protocol_words", "socket_rows", "sockets_number", "sockets_page"]
 
@@ -75,7 +75,7 @@ def protocol_words(family: int | None, kind: int | None, protocol: int | None) -
 
 
 # An abort at a listener tells of a connection that never had a socket; the listener lives on (winsock-semantics 8.8).
-_was_aborted = exists().where(abort.c.trace_id == 1, abort.c.socket_n == socket.c.n, ~abort.c.on_listener)
+_was_aborted = exists().where(abort.c.trace_id == THIS_TRACE, abort.c.socket_n == socket.c.n, ~abort.c.on_listener)
 # Of one that is older than the trace nobody can say that it was never used.
 _was_used = or_(
     ~socket.c.create_seen,
@@ -97,7 +97,7 @@ _KEPT_WORDS = {
 
 def _is_kept(words: tuple[str, ...]) -> ColumnElement[bool]:
     trace = TRACE.tables["trace"]
-    end_ns = select(trace.c.end_ns).where(trace.c.trace_id == 1).scalar_subquery()
+    end_ns = select(trace.c.end_ns).where(trace.c.trace_id == THIS_TRACE).scalar_subquery()
     half = half_closed(end_ns).subquery("half_closed")
     conditions = {"left_open": is_left_open(socket), "half_closed": socket.c.n.in_(select(half.c.socket_n))}
     return or_(*(conditions[word] for word in words))
@@ -255,9 +255,9 @@ _ROWS = select(
     _was_aborted.label("aborted"),
     *process_columns(p),
 ).select_from(
-    socket.outerjoin(p, and_(p.c.trace_id == 1, p.c.n == socket.c.process_n))
-    .outerjoin(local, and_(local.c.trace_id == 1, local.c.n == socket.c.local_n))
-    .outerjoin(remote, and_(remote.c.trace_id == 1, remote.c.n == socket.c.remote_n))
+    socket.outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == socket.c.process_n))
+    .outerjoin(local, and_(local.c.trace_id == THIS_TRACE, local.c.n == socket.c.local_n))
+    .outerjoin(remote, and_(remote.c.trace_id == THIS_TRACE, remote.c.n == socket.c.remote_n))
 )
 
 
@@ -303,5 +303,5 @@ def sockets_number(db: Connection, where: Conditions) -> int | None:
 
 def socket_rows(db: Connection, *conditions: ColumnElement[bool], limit: int) -> list[SocketRow]:
     """Rows that meet conditions on the columns of `socket`, in time order."""
-    rows = db.execute(_ROWS.where(socket.c.trace_id == 1, *conditions).order_by(socket.c.first_ns, socket.c.n).limit(limit))
+    rows = db.execute(_ROWS.where(socket.c.trace_id == THIS_TRACE, *conditions).order_by(socket.c.first_ns, socket.c.n).limit(limit))
     return [_row(row) for row in rows]

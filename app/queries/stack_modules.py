@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, select
 
 from app.queries.stacks import is_allocator, module_file
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["MAX_STACKS", "NO_STACK", "OTHERS", "modules_of"]
 
@@ -28,7 +28,7 @@ def modules_of(db: Connection, stacks: list[int]) -> dict[int, str]:
     for start in range(0, len(stacks), _CHUNK):
         rows = db.execute(
             select(f.stack_n, f.module, f.symbol)
-            .where(f.trace_id == 1, f.stack_n.in_(stacks[start : start + _CHUNK]), f.frame < _INNER_FRAMES)
+            .where(f.trace_id == THIS_TRACE, f.stack_n.in_(stacks[start : start + _CHUNK]), f.frame < _INNER_FRAMES)
             .order_by(f.stack_n, f.frame)
         )
         for row in rows:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["StackUse", "stack_uses"]
 
@@ -25,6 +25,8 @@ def stack_uses(db: Connection, stack_n: int) -> list[StackUse]:
     """What has this stack, what it did most often first."""
     u = _use.c
     rows = db.execute(
-        select(u.what, u.times, u.first_ns, u.last_ns).where(u.trace_id == 1, u.stack_n == stack_n).order_by(u.times.desc(), u.what)
+        select(u.what, u.times, u.first_ns, u.last_ns)
+        .where(u.trace_id == THIS_TRACE, u.stack_n == stack_n)
+        .order_by(u.times.desc(), u.what)
     )
     return [StackUse(*row) for row in rows]

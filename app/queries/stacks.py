@@ -12,7 +12,7 @@ from app.links import ProcessRef
 from app.paging import Asked, Position, Sort
 from app.queries.grouping import Groups
 from app.queries.who import moment_filters, process_columns, process_filter, process_ref, process_table
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = [
     "ALLOCATORS",
@@ -85,7 +85,7 @@ _held_count = func.sum(case((_is_held, 1), else_=0))
 
 def _has_frame(text: str) -> Any:  # Any: a condition
     named = _frame.c.module.icontains(text, autoescape=True) | _frame.c.symbol.icontains(text, autoescape=True)
-    return _stack.c.n.in_(select(_frame.c.stack_n).where(_frame.c.trace_id == 1, named))
+    return _stack.c.n.in_(select(_frame.c.stack_n).where(_frame.c.trace_id == THIS_TRACE, named))
 
 
 FILTERS = (
@@ -118,7 +118,7 @@ def held_by_stack(db: Connection, asked: Asked) -> tuple[list[HeldRow], Position
     chosen = groups.page(db, asked)
     rows = db.execute(
         select(chosen, *process_columns(_p))
-        .select_from(chosen.outerjoin(_p, and_(_p.c.trace_id == 1, _p.c.n == chosen.c.process_n)))
+        .select_from(chosen.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == chosen.c.process_n)))
         .order_by(*groups.order(chosen))
     ).all()
     shown = rows[: asked.limit]
@@ -138,8 +138,8 @@ def _of_stacks(asked: Asked) -> Subquery:
         .add_columns(sums.c.first_ns.label("earliest_ns"), sums.c.last_ns.label("latest_ns"))
         .add_columns(_stack.c.n.label("stack_n"), _stack.c.hash, p.c.image.label("process"))
         .select_from(
-            sums.join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == sums.c.stack_n)).outerjoin(
-                p, and_(p.c.trace_id == 1, p.c.n == sums.c.process_n)
+            sums.join(_stack, and_(_stack.c.trace_id == THIS_TRACE, _stack.c.n == sums.c.stack_n)).outerjoin(
+                p, and_(p.c.trace_id == THIS_TRACE, p.c.n == sums.c.process_n)
             )
         )
         .where(*of_stacks)
@@ -150,7 +150,7 @@ def _of_stacks(asked: Asked) -> Subquery:
 def _summed(asked: Asked) -> Subquery:
     """The sums that the collector has made, of all blocks of the processes asked for."""
     of_process = [process_filter(_sum.c.process_n).sql(item.value) for item in asked.where.items if item.filter.key == "process"]
-    return select(_sum).where(_sum.c.trace_id == 1, *of_process).subquery("summed")
+    return select(_sum).where(_sum.c.trace_id == THIS_TRACE, *of_process).subquery("summed")
 
 
 def _sums_of(conditions: list[ColumnElement[bool]]) -> Subquery:
@@ -166,7 +166,7 @@ def _sums_of(conditions: list[ColumnElement[bool]]) -> Subquery:
             func.min(_allocation.c.first_ns).label("first_ns"),
             func.max(_allocation.c.first_ns).label("last_ns"),
         )
-        .where(_allocation.c.trace_id == 1, _allocation.c.owner_stack_ref.is_not(None), *conditions)
+        .where(_allocation.c.trace_id == THIS_TRACE, _allocation.c.owner_stack_ref.is_not(None), *conditions)
         .group_by(_allocation.c.owner_stack_ref, _allocation.c.process_n)
         .subquery("by_ref")
     )
@@ -179,7 +179,7 @@ def _sums_of(conditions: list[ColumnElement[bool]]) -> Subquery:
             func.min(r.first_ns).label("first_ns"),
             func.max(r.last_ns).label("last_ns"),
         )
-        .select_from(by_ref.join(_ref, and_(_ref.c.trace_id == 1, _ref.c.ref == r.owner_stack_ref)))
+        .select_from(by_ref.join(_ref, and_(_ref.c.trace_id == THIS_TRACE, _ref.c.ref == r.owner_stack_ref)))
         .group_by(_ref.c.stack_n, r.process_n)
         .subquery("summed")
     )
@@ -204,7 +204,7 @@ def callers_of(db: Connection, stacks: list[int]) -> dict[int, str]:
     lines: dict[int, list[str]] = {}
     rows = db.execute(
         select(_frame.c.stack_n, _frame.c.module, _frame.c.symbol, _frame.c.offset, _frame.c.address)
-        .where(_frame.c.trace_id == 1, _frame.c.stack_n.in_(stacks))
+        .where(_frame.c.trace_id == THIS_TRACE, _frame.c.stack_n.in_(stacks))
         .order_by(_frame.c.stack_n, _frame.c.frame)
     )
     for row in rows:
@@ -244,12 +244,14 @@ def function_of(symbol: str | None) -> str | None:
 
 def frames(db: Connection, stack_hash: str) -> tuple[int, bool, list[FrameRow]] | None:
     """A stack by its hash: its number, whether all its frames are known, and the frames, innermost first."""
-    found = db.execute(select(_stack.c.n, _stack.c.is_complete).where(_stack.c.trace_id == 1, _stack.c.hash == stack_hash).limit(1)).first()
+    found = db.execute(
+        select(_stack.c.n, _stack.c.is_complete).where(_stack.c.trace_id == THIS_TRACE, _stack.c.hash == stack_hash).limit(1)
+    ).first()
     if found is None:
         return None
     rows = db.execute(
         select(_frame.c.frame, _frame.c.module, _frame.c.symbol, _frame.c.offset, _frame.c.address)
-        .where(_frame.c.trace_id == 1, _frame.c.stack_n == found.n)
+        .where(_frame.c.trace_id == THIS_TRACE, _frame.c.stack_n == found.n)
         .order_by(_frame.c.frame)
     )
     mask = (1 << 64) - 1
@@ -273,7 +275,7 @@ def stacks_beginning_with(db: Connection, text: str, *, limit: int) -> list[tupl
     """Hashes that begin with some hex digits, and the innermost callers of each; `text` is lower case."""
     rows = db.execute(
         select(_stack.c.n, _stack.c.hash)
-        .where(_stack.c.trace_id == 1, _stack.c.hash >= text, _stack.c.hash < text + "g")
+        .where(_stack.c.trace_id == THIS_TRACE, _stack.c.hash >= text, _stack.c.hash < text + "g")
         .order_by(_stack.c.hash)
         .limit(limit)
     ).all()
@@ -287,11 +289,11 @@ def stack_users(db: Connection, stack_n: int) -> list[HeldRow]:
         select(_stack.c.hash, *(_sum.c[name] for name in ("held_bytes", "held_count", "allocations", "allocated_bytes")))
         .add_columns(_sum.c.first_ns.label("earliest_ns"), _sum.c.last_ns.label("latest_ns"), *process_columns(_p))
         .select_from(
-            _sum.join(_stack, and_(_stack.c.trace_id == 1, _stack.c.n == _sum.c.stack_n)).outerjoin(
-                _p, and_(_p.c.trace_id == 1, _p.c.n == _sum.c.process_n)
+            _sum.join(_stack, and_(_stack.c.trace_id == THIS_TRACE, _stack.c.n == _sum.c.stack_n)).outerjoin(
+                _p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _sum.c.process_n)
             )
         )
-        .where(_sum.c.trace_id == 1, _sum.c.stack_n == stack_n)
+        .where(_sum.c.trace_id == THIS_TRACE, _sum.c.stack_n == stack_n)
         .order_by(_sum.c.held_bytes.desc())
         .limit(50)
     )

@@ -23,7 +23,7 @@ from app.queries.who import (
     socket_ref,
     socket_table,
 )
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import OPERATION_KINDS, OUTCOMES
 
 __all__ = ["DELAYS_MS", "FILTERS", "LEAST", "MOST_SOCKETS", "SMALL_BYTES", "SORTS", "StallRow", "stalls"]
@@ -93,7 +93,7 @@ def _busy(asked: Asked) -> Any:  # Any: a select of socket numbers
     """The stream sockets that are looked at: those with the most sends, of those that the filters leave."""
     return (
         select(_s.c.n, _s.c.loopback_peer_n)
-        .where(_s.c.trace_id == 1, or_(_s.c.type == 1, _s.c.type.is_(None)), _s.c.sends >= LEAST, *_of_socket(asked))
+        .where(_s.c.trace_id == THIS_TRACE, or_(_s.c.type == 1, _s.c.type.is_(None)), _s.c.sends >= LEAST, *_of_socket(asked))
         .order_by(_s.c.sends.desc(), _s.c.n.desc())  # as the index has it: most sockets of a trace may have as many sends
         .limit(MOST_SOCKETS)
         .cte("busy")
@@ -124,9 +124,9 @@ def _steps(asked: Asked) -> Any:  # Any: a subquery
             before(o.bytes).label("bytes1"),
             before(is_send, 2).label("send2"),
         )
-        .select_from(_operation.join(_s, and_(_s.c.trace_id == 1, _s.c.n == o.socket_n)))
+        .select_from(_operation.join(_s, and_(_s.c.trace_id == THIS_TRACE, _s.c.n == o.socket_n)))
         .where(
-            o.trace_id == 1,
+            o.trace_id == THIS_TRACE,
             o.kind.in_(kinds_of("send", "recv")),
             o.outcome == OUTCOMES.index("completed"),
             _moment.is_not(None),
@@ -212,5 +212,5 @@ def _waiting(asked: Asked) -> Subquery:
         .subquery("sums")
     )
     of_group = [item.filter.sql(item.value) for item in asked.where.items if item.filter.key in _OF_GROUP]
-    chosen = select(_s.c.n).where(_s.c.trace_id == 1, *_of_socket(asked))
+    chosen = select(_s.c.n).where(_s.c.trace_id == THIS_TRACE, *_of_socket(asked))
     return with_names(sums).where(sums.c.socket_n.in_(chosen), *of_group).subquery("groups")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
 from app.page import ProblemLine, TraceHead
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = ["TraceRow", "has_losses", "head", "part_stored", "problems", "start_utc", "trace_row"]
 
@@ -39,39 +39,41 @@ class TraceRow:
 
 def trace_row(db: Connection) -> TraceRow | None:
     """The trace of a file."""
-    found = db.execute(select(*(_trace.c[name] for name in TraceRow.__dataclass_fields__)).where(_trace.c.trace_id == 1)).first()
+    found = db.execute(select(*(_trace.c[name] for name in TraceRow.__dataclass_fields__)).where(_trace.c.trace_id == THIS_TRACE)).first()
     return TraceRow(**found._mapping) if found else None
 
 
 def start_utc(db: Connection) -> str | None:
     """When the trace began, as stored; None where it does not say."""
-    return db.execute(select(_trace.c.start_utc).where(_trace.c.trace_id == 1)).scalar()
+    return db.execute(select(_trace.c.start_utc).where(_trace.c.trace_id == THIS_TRACE)).scalar()
 
 
 def problems(db: Connection) -> list[ProblemLine]:
     """What limits the answers, worst first."""
     rank = case(_WORST_FIRST, value=_problem.c.severity, else_=9)
     columns = (_problem.c[name] for name in ProblemLine.__dataclass_fields__)
-    rows = db.execute(select(*columns).where(_problem.c.trace_id == 1).order_by(rank, _problem.c.n))
+    rows = db.execute(select(*columns).where(_problem.c.trace_id == THIS_TRACE).order_by(rank, _problem.c.n))
     return [ProblemLine(**row._mapping) for row in rows]
 
 
 def has_losses(db: Connection) -> bool:
     """Whether records were lost or damaged anywhere in the trace."""
-    found = select(_problem.c.n).where(_problem.c.trace_id == 1, _problem.c.severity.in_(LOSSES)).limit(1)
+    found = select(_problem.c.n).where(_problem.c.trace_id == THIS_TRACE, _problem.c.severity.in_(LOSSES)).limit(1)
     return db.execute(found).first() is not None
 
 
 def part_stored(db: Connection) -> str:
     """Which part of the trace was stored, as `Limits.words`; empty for all of it."""
-    texts = db.execute(select(_problem.c.text).where(_problem.c.trace_id == 1, _problem.c.kind == "stored_in_part").order_by(_problem.c.n))
+    texts = db.execute(
+        select(_problem.c.text).where(_problem.c.trace_id == THIS_TRACE, _problem.c.kind == "stored_in_part").order_by(_problem.c.n)
+    )
     return ", ".join(text.partition(": ")[2].removesuffix(".") for text in texts.scalars())
 
 
 def head(db: Connection, from_ns: int | None, to_ns: int | None) -> TraceHead | None:
     """What each page says about its trace; losses that touch the range, those without a time always."""
     row = db.execute(
-        select(_trace.c.key, _trace.c.name, _trace.c.state, _trace.c.start_utc, _trace.c.end_ns).where(_trace.c.trace_id == 1)
+        select(_trace.c.key, _trace.c.name, _trace.c.state, _trace.c.start_utc, _trace.c.end_ns).where(_trace.c.trace_id == THIS_TRACE)
     ).first()
     if row is None:
         return None
@@ -82,6 +84,6 @@ def head(db: Connection, from_ns: int | None, to_ns: int | None) -> TraceHead | 
         touching.append(or_(_problem.c.first_ns.is_(None), _problem.c.first_ns <= to_ns))
     columns = [_problem.c[name] for name in ProblemLine.__dataclass_fields__]
     rank = case(_WORST_FIRST, value=_problem.c.severity, else_=9)
-    losses = db.execute(select(*columns).where(_problem.c.trace_id == 1, and_(*touching)).order_by(rank, _problem.c.n).limit(20))
-    number = db.execute(select(func.count()).select_from(_problem).where(_problem.c.trace_id == 1)).scalar_one()
+    losses = db.execute(select(*columns).where(_problem.c.trace_id == THIS_TRACE, and_(*touching)).order_by(rank, _problem.c.n).limit(20))
+    number = db.execute(select(func.count()).select_from(_problem).where(_problem.c.trace_id == THIS_TRACE)).scalar_one()
     return TraceHead(**row._mapping, losses=tuple(ProblemLine(**loss._mapping) for loss in losses), problems=number)

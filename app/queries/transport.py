@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from app import format as fmt
 from app.queries.socket_moments import MAX_MOMENTS, Moment
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import TRANSPORT_DEEDS, TRANSPORT_SOURCES, word_at
 
 __all__ = ["StackEvent", "StackSaid", "StackSum", "stack_events", "stack_moments", "stack_said", "stack_sums", "stack_words"]
@@ -96,7 +96,7 @@ def stack_sums(db: Connection, socket_n: int) -> list[StackSum]:
             func.min(f.first_ns).label("first_ns"),
             func.max(f.last_ns).label("last_ns"),
         )
-        .where(f.trace_id == 1, f.n.in_(own))
+        .where(f.trace_id == THIS_TRACE, f.n.in_(own))
         .group_by(f.source)
         .order_by(f.source)
     ).all()
@@ -123,7 +123,7 @@ def stack_sums(db: Connection, socket_n: int) -> list[StackSum]:
 def _own(db: Connection, socket_n: int) -> Sequence[int]:
     """Numbers of the connections that are the socket's alone."""
     f = _flow.c
-    return db.execute(select(f.n).where(f.trace_id == 1, f.socket_n == socket_n).limit(_MOST_FLOWS)).scalars().all()
+    return db.execute(select(f.n).where(f.trace_id == THIS_TRACE, f.socket_n == socket_n).limit(_MOST_FLOWS)).scalars().all()
 
 
 def _ns(us: int | None) -> int | None:
@@ -141,8 +141,8 @@ def _events(db: Connection, socket_n: int, *wanted: ColumnElement[bool], limit: 
     for one in (*(e.flow_n == n for n in own), e.socket_n == socket_n):
         rows: Sequence[Any] = db.execute(  # Any: columns of several types
             select(e.n, e.t_ns, e.deed, e.event, e.pid, e.status, e.state, e.count.label("times"), e.bytes, f.source, f.match)
-            .join(_flow, (f.trace_id == 1) & (f.n == e.flow_n))
-            .where(e.trace_id == 1, one, *wanted)
+            .join(_flow, (f.trace_id == THIS_TRACE) & (f.n == e.flow_n))
+            .where(e.trace_id == THIS_TRACE, one, *wanted)
             .order_by(e.t_ns.desc() if is_latest else e.t_ns)
             .limit(limit)
         ).all()
@@ -211,8 +211,8 @@ def _shared_retransmits(db: Connection, socket_n: int) -> Sequence[int]:
     return (
         db.execute(
             select(func.count())
-            .join_from(_event, _flow, (f.trace_id == 1) & (f.n == e.flow_n))
-            .where(e.trace_id == 1, e.socket_n == socket_n, _deeds(*_RETRANSMITS))
+            .join_from(_event, _flow, (f.trace_id == THIS_TRACE) & (f.n == e.flow_n))
+            .where(e.trace_id == THIS_TRACE, e.socket_n == socket_n, _deeds(*_RETRANSMITS))
             .group_by(f.source)
         )
         .scalars()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import MATCHES, OUTCOMES, word_at
 
 __all__ = ["CatalogChange", "Unmatched", "catalog_changes", "heap_doubts", "owners_unknown", "unmatched"]
@@ -43,7 +43,10 @@ def catalog_changes(db: Connection, limit: int) -> list[CatalogChange]:
     """Layered providers installed, removed or disabled, and resets, in time order; they see all traffic of programs."""
     c = _change.c
     rows = db.execute(
-        select(c.t_ns, c.what, c.name, c.catalog_bits, c.installer, c.entry, c.pid).where(c.trace_id == 1).order_by(c.n).limit(limit)
+        select(c.t_ns, c.what, c.name, c.catalog_bits, c.installer, c.entry, c.pid)
+        .where(c.trace_id == THIS_TRACE)
+        .order_by(c.n)
+        .limit(limit)
     )
     return [CatalogChange(*row) for row in rows]
 
@@ -52,7 +55,9 @@ def unmatched(db: Connection) -> Unmatched:
     """How operations were put together."""
     o = _operations.c
     rows = db.execute(
-        select(o.match, o.outcome, o.is_posted, func.sum(o["count"])).where(o.trace_id == 1).group_by(o.match, o.outcome, o.is_posted)
+        select(o.match, o.outcome, o.is_posted, func.sum(o["count"]))
+        .where(o.trace_id == THIS_TRACE)
+        .group_by(o.match, o.outcome, o.is_posted)
     )
     matches: dict[str, int] = {}
     outcomes: dict[str, int] = {}
@@ -64,7 +69,10 @@ def unmatched(db: Connection) -> Unmatched:
         outcomes[ended] = outcomes.get(ended, 0) + number
         without += 0 if is_posted else number
     left = db.execute(
-        select(_skipped.c.reason, func.count()).where(_skipped.c.trace_id == 1).group_by(_skipped.c.reason).order_by(_skipped.c.reason)
+        select(_skipped.c.reason, func.count())
+        .where(_skipped.c.trace_id == THIS_TRACE)
+        .group_by(_skipped.c.reason)
+        .order_by(_skipped.c.reason)
     ).all()
     return Unmatched(
         by_match=tuple(sorted(matches.items())),
@@ -77,8 +85,8 @@ def unmatched(db: Connection) -> Unmatched:
 def owners_unknown(db: Connection) -> tuple[int, int]:
     """Sockets whose process is unknown, and sockets whose making was not recorded."""
     s = _sockets.c
-    of_nobody = select(func.coalesce(func.sum(s.sockets), 0)).where(s.trace_id == 1, s.process_n.is_(None)).scalar_subquery()
-    row = db.execute(select(of_nobody, func.coalesce(func.sum(s.not_made), 0)).where(s.trace_id == 1)).one()
+    of_nobody = select(func.coalesce(func.sum(s.sockets), 0)).where(s.trace_id == THIS_TRACE, s.process_n.is_(None)).scalar_subquery()
+    row = db.execute(select(of_nobody, func.coalesce(func.sum(s.not_made), 0)).where(s.trace_id == THIS_TRACE)).one()
     return int(row[0]), int(row[1])
 
 
@@ -86,7 +94,7 @@ def heap_doubts(db: Connection) -> tuple[tuple[str, int], ...]:
     """Counters of the heap model over all processes; peaks are of single processes and have no sum."""
     rows = db.execute(
         select(_counter.c.name, func.sum(_counter.c.value))
-        .where(_counter.c.trace_id == 1, _counter.c.name.not_in(("peak_bytes", "peak_ns")))
+        .where(_counter.c.trace_id == THIS_TRACE, _counter.c.name.not_in(("peak_bytes", "peak_ns")))
         .group_by(_counter.c.name)
         .order_by(_counter.c.name)
     )

@@ -17,7 +17,7 @@ from app.links import (
     process_link,
     socket_link,
 )
-from collector.store.tables import TRACE
+from collector.store.tables import THIS_TRACE, TRACE
 
 __all__ = [
     "life_filters",
@@ -84,7 +84,7 @@ def process_number(link: ProcessLink) -> ColumnElement[int]:
     p = process_table("linked_process")
     start = func.coalesce(p.c.start_ns, p.c.first_ns)
     is_it = p.c.pid == link.pid if link.pid is not None else p.c.eprocess == fmt.stored_address(link.eprocess or 0)
-    found = select(p.c.n).where(p.c.trace_id == 1, is_it)
+    found = select(p.c.n).where(p.c.trace_id == THIS_TRACE, is_it)
     if link.ns is None:
         return found.order_by(start.desc()).limit(1).scalar_subquery()
     return found.order_by(start > link.ns, func.abs(start - link.ns)).limit(1).scalar_subquery()
@@ -94,7 +94,7 @@ def socket_number(link: SocketLink) -> ColumnElement[int]:
     """The number of the socket that a link with a time means, as `process_number`."""
     s = socket_table("linked_socket")
     start = func.coalesce(s.c.created_ns, s.c.first_ns)
-    found = select(s.c.n).where(s.c.trace_id == 1, s.c.endpoint == fmt.stored_address(link.endpoint))
+    found = select(s.c.n).where(s.c.trace_id == THIS_TRACE, s.c.endpoint == fmt.stored_address(link.endpoint))
     if link.ns is None:
         return found.order_by(start.desc()).limit(1).scalar_subquery()
     return found.order_by(start > link.ns, func.abs(start - link.ns)).limit(1).scalar_subquery()
@@ -116,7 +116,7 @@ def process_filter(column: ColumnElement[Any], words: str = "of process {}") -> 
             return column == process_number(value)
         p = process_table("filtered_process")
         is_it = p.c.pid == value if isinstance(value, int) else p.c.image.icontains(value, autoescape=True)
-        return column.in_(select(p.c.n).where(p.c.trace_id == 1, is_it))
+        return column.in_(select(p.c.n).where(p.c.trace_id == THIS_TRACE, is_it))
 
     return Filter("process", _parse_process, sql, words, "Process", hint="name, pid, pid@time, unknown")
 
@@ -127,7 +127,7 @@ def owner_filter(socket_n: ColumnElement[Any]) -> Filter:  # Any: as above
     of_socket = process_filter(s.c.process_n)
 
     def sql(value: Any) -> ColumnElement[bool]:  # Any: what a process filter parses
-        owned = socket_n.in_(select(s.c.n).where(s.c.trace_id == 1, of_socket.sql(value)))
+        owned = socket_n.in_(select(s.c.n).where(s.c.trace_id == THIS_TRACE, of_socket.sql(value)))
         return or_(socket_n.is_(None), owned) if value == UNKNOWN_PROCESS else owned
 
     return replace(of_socket, sql=sql)
@@ -140,7 +140,7 @@ def socket_filter(column: ColumnElement[Any], words: str = "on endpoint {}") -> 
         if value.ns is not None:
             return column == socket_number(value)
         s = socket_table("filtered_socket")
-        return column.in_(select(s.c.n).where(s.c.trace_id == 1, s.c.endpoint == fmt.stored_address(value.endpoint)))
+        return column.in_(select(s.c.n).where(s.c.trace_id == THIS_TRACE, s.c.endpoint == fmt.stored_address(value.endpoint)))
 
     return Filter("endpoint", parse_socket, sql, words, "Endpoint", hint="0x… or 0x…@time", is_narrow=True)
 

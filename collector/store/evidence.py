@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, FromClause, Integer, Select, and_, case, e
 
 from collector import words
 from collector.afdcodes import TRANSPORT_ABORTS
-from collector.store.tables import abort, address, listen_event, operation, socket, socket_event
+from collector.store.tables import THIS_TRACE, abort, address, listen_event, operation, socket, socket_event
 
 __all__ = [
     "DYNAMIC_PORTS",
@@ -54,13 +54,13 @@ def half_closed(end_ns: ColumnElement[int]) -> Select[Any]:  # Any: columns of s
     """
     e, a = socket_event.c, abort.c
     finished = (
-        select(e.trace_id, e.socket_n, func.min(e.t_ns).label("t_ns"))
-        .where(e.event.in_(_PEER_FINISHED), e.socket_n.is_not(None), func.coalesce(e.status, 0) < _FIRST_ERROR)
-        .group_by(e.trace_id, e.socket_n)
+        select(e.socket_n, func.min(e.t_ns).label("t_ns"))
+        .where(e.trace_id == THIS_TRACE, e.event.in_(_PEER_FINISHED), e.socket_n.is_not(None), func.coalesce(e.status, 0) < _FIRST_ERROR)
+        .group_by(e.socket_n)
         .subquery("finished")
     )
     s = socket.alias("kept")
-    was_aborted = exists().where(a.trace_id == s.c.trace_id, a.socket_n == s.c.n, a.t_ns <= finished.c.t_ns + HALF_CLOSED_NS)
+    was_aborted = exists().where(a.trace_id == THIS_TRACE, a.socket_n == s.c.n, a.t_ns <= finished.c.t_ns + HALF_CLOSED_NS)
     waited = func.coalesce(s.c.closed_ns, end_ns) - finished.c.t_ns
     return (
         select(
@@ -70,8 +70,8 @@ def half_closed(end_ns: ColumnElement[int]) -> Select[Any]:  # Any: columns of s
             waited.label("waited_ns"),
             type_coerce(case((s.c.closed_ns.is_(None), 1), else_=0), Integer).label("is_open"),
         )
-        .join_from(finished, s, (s.c.trace_id == finished.c.trace_id) & (s.c.n == finished.c.socket_n))
-        .where(s.c.trace_id == 1, s.c.end != "ended_by_exit", waited >= HALF_CLOSED_NS, ~was_aborted)
+        .join_from(finished, s, s.c.n == finished.c.socket_n)
+        .where(s.c.trace_id == THIS_TRACE, s.c.end != "ended_by_exit", waited >= HALF_CLOSED_NS, ~was_aborted)
     )
 
 
@@ -84,7 +84,7 @@ def is_reported_twice(a: FromClause = abort) -> ColumnElement[bool]:
     """Aborts at a listener whose incident is in its records already: the failure of the same connection, at almost the same time."""
     e = listen_event.alias("same_incident")
     return exists().where(
-        e.c.trace_id == a.c.trace_id,
+        e.c.trace_id == THIS_TRACE,
         e.c.socket_n == a.c.socket_n,
         e.c.t_ns.between(a.c.t_ns - SAME_INCIDENT_NS, a.c.t_ns + SAME_INCIDENT_NS),
         failed_at_listener(e),
@@ -96,18 +96,22 @@ def rest_before(a: FromClause = abort) -> ColumnElement[int]:
 
     Only primary aborts of connections in use that the transport is said to have given have one.
     """
-    of_socket = "trace_id", "socket_n"
     s, b = operation.alias("sent"), operation.alias("earlier")
     again = (
         select(func.min(s.c.posted_ns))
-        .where(*(s.c[name] == a.c[name] for name in of_socket), s.c.kind.in_(_SENDS), s.c.posted_ns.between(a.c.t_ns - SOON_NS, a.c.t_ns))
+        .where(
+            s.c.trace_id == THIS_TRACE,
+            s.c.socket_n == a.c.socket_n,
+            s.c.kind.in_(_SENDS),
+            s.c.posted_ns.between(a.c.t_ns - SOON_NS, a.c.t_ns),
+        )
         .correlate(a)
         .scalar_subquery()
     )
     moment = case((b.c.completed_ns < again, b.c.completed_ns), else_=b.c.posted_ns)
     before = (
         select(func.max(moment))
-        .where(*(b.c[name] == a.c[name] for name in of_socket), b.c.kind.in_(_DATA), b.c.posted_ns < again)
+        .where(b.c.trace_id == THIS_TRACE, b.c.socket_n == a.c.socket_n, b.c.kind.in_(_DATA), b.c.posted_ns < again)
         .where(or_(b.c.completed_ns.is_(None), b.c.completed_ns < a.c.t_ns, b.c.kind.in_(_SENDS)))
         .correlate(a)
         .scalar_subquery()
@@ -124,8 +128,8 @@ def dynamic_ports_held(*conditions: ColumnElement[bool]) -> Select[Any]:  # Any:
     s, local = socket.c, address.alias("local_port").c
     ended = func.coalesce(s.closed_ns, s.destroyed_ns)
     dynamic = (
-        s.trace_id == 1,
-        local.trace_id == 1,
+        s.trace_id == THIS_TRACE,
+        local.trace_id == THIS_TRACE,
         local.n == s.local_n,
         local.port.between(*DYNAMIC_PORTS),
         s.accepted_from_n.is_(None),

@@ -17,6 +17,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    bindparam,
     text,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "LIFETIME_LIMITS",
     "ROW_COLUMNS",
     "SIZE_LIMITS",
+    "THIS_TRACE",
     "TRACE",
     "TRACE_VERSION",
 ]
@@ -41,6 +43,12 @@ NAMING = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)
 
 CATALOG = MetaData(naming_convention=NAMING)
 TRACE = MetaData(naming_convention=NAMING)
+
+THIS_TRACE = bindparam("this_trace", 1, BigInteger().with_variant(Integer, "sqlite"))
+"""The trace that a statement reads: the only one of a SQLite file; a connection to a trace on a server fills in its number.
+
+Every statement compares `trace_id` of each table that it reads with it, so that one partition of each is looked at.
+"""
 
 
 def _number(name: str, comment: str | None = None, *, required: bool = False) -> Column[int]:
