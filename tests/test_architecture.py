@@ -110,6 +110,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.stages": ("collector.",),
     "collector.pipeline": ("collector.",),
     "collector.follow": ("collector.",),
+    "collector.collecting": ("collector.",),
     "collector.dashboard": (),
     "collector.sending": ("collector.dashboard", "collector.source"),
     "collector.watch": ("collector.source", "collector.readers.", "collector.packages."),

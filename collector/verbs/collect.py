@@ -13,7 +13,7 @@ from collector.retention import parse_amount
 from collector.verbs.arguments import Verbs, add_database, add_range, checked, folder_of, new_verb, tell_note
 from collector.verbs.gating import add_gate, verdict_of, wrong_gate
 from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
-from collector.verbs.storing import Results, collect_file, collect_source, summary, unpacking_place
+from collector.verbs.storing import Results, collect_file, collect_source, summary
 
 if TYPE_CHECKING:
     from collector.store.engine import TraceFolder
@@ -138,6 +138,7 @@ def _collect_as_one(
     args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits
 ) -> int:
     """Collect all files as one trace. Raises TraceError."""
+    from collector.collecting import unpacking_place
     from collector.packages import traces_in
     from collector.together import one_trace
 

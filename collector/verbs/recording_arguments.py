@@ -193,10 +193,11 @@ def collect_and_link(args: argparse.Namespace, files: Sequence[Path], should_can
 
     Raises TraceError.
     """
+    from collector.collecting import unpacking_place
     from collector.source import Source
     from collector.together import one_trace
     from collector.verbs.arguments import folder_of
-    from collector.verbs.storing import collect_source, summary, unpacking_place
+    from collector.verbs.storing import collect_source, summary
 
     folder = folder_of(args)
     with ExitStack() as stack:

@@ -12,15 +12,14 @@ from collector.plain import plain_line, say
 from collector.verbs.arguments import tell_note
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from collector.collecting import Outcome
     from collector.limits import Limits
     from collector.pipeline import ImportReport, Progress
     from collector.source import Source
     from collector.store.engine import TraceFolder
     from collector.symbols import Symbols
 
-__all__ = ["Results", "collect_file", "collect_source", "summary", "tell", "unpacking_place"]
+__all__ = ["Results", "collect_file", "collect_source", "summary", "tell"]
 
 _OF_ONE_FILE = (AlreadyCollected, StoreLocked)
 """Errors of the database after which other files can still be collected."""
@@ -60,6 +59,19 @@ class Results:
             ("not stored", self.failed),
         )
 
+    def add(self, outcome: "Outcome") -> None:
+        """Note what became of a trace, and say it: on stdout what was stored, on stderr why it was not."""
+        report = outcome.report
+        if outcome.error is not None:
+            self.fail(outcome.label, outcome.error)
+        elif report is None:
+            self.there_already.append(outcome.label)
+        else:
+            (self.limited if report.is_limited else self.stored).append(outcome.label)
+            if not self.is_watching:
+                self.reports.append(report)
+            say(summary(report), flush=True)
+
     def fail(self, file: str, error: TraceError) -> None:
         """Say why something was not stored, or that no more is to be."""
         if isinstance(error, CollectCancelled) and self.is_watching:
@@ -88,51 +100,34 @@ def collect_file(
 
     While watching, a trace that is there is left alone. `most_unpacked` is the most bytes that may come out of a package.
     """
-    from collector.packages import traces_in
-    from collector.pipeline import trace_key
+    from collector.collecting import outcomes_of
 
     def tell_fault(sentence: str) -> None:
         say(sentence, file=sys.stderr)
         results.failed.append(file)
         results.reasons.append((file, sentence))
 
+    def import_one(source: "Source", shown: str | None) -> "ImportReport":
+        return collect_source(source, folder, should_cancel, keep=keep, name=shown, symbols=symbols, limits=limits)
+
     suffix = limits.suffix if limits else ""
-    try:
-        with contextlib.closing(
-            traces_in(
-                file,
-                place=unpacking_place(folder),
-                should_cancel=should_cancel,
-                on_fault=tell_fault,
-                on_note=tell_note,
-                most_bytes=most_unpacked,
-            )
-        ) as sources:
-            for n, source in enumerate(sources):
-                label = file if source.name == source.path.name else f"{file}: {source.name.partition(' (in ')[0]}"
-                shown = f"{name} ({source.name})" if name and n else name
-                with source:
-                    try:
-                        if results.is_watching and folder.has_trace(trace_key(source, should_cancel) + suffix):
-                            results.there_already.append(label)
-                            continue
-                        report = collect_source(source, folder, should_cancel, keep=keep, name=shown, symbols=symbols, limits=limits)
-                    except TraceError as error:
-                        results.fail(label, error)
-                        if results.is_over:
-                            return
-                        continue
-                (results.limited if report.is_limited else results.stored).append(label)
-                if not results.is_watching:
-                    results.reports.append(report)
-                say(summary(report), flush=True)
-    except TraceError as error:
-        results.fail(file, error)
-
-
-def unpacking_place(folder: "TraceFolder") -> "Path | None":
-    """Where packages are unpacked: beside the traces, where there is room for them; before there are any, where the system likes it."""
-    return folder.root if folder.root.is_dir() else None
+    with contextlib.closing(
+        outcomes_of(
+            file,
+            folder,
+            should_cancel,
+            import_one,
+            on_fault=tell_fault,
+            on_note=tell_note,
+            name=name,
+            skipped_with=suffix if results.is_watching else None,
+            most_unpacked=most_unpacked,
+        )
+    ) as outcomes:
+        for outcome in outcomes:
+            results.add(outcome)
+            if results.is_over:
+                return
 
 
 def collect_source(
