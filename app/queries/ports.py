@@ -222,7 +222,7 @@ def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
         .group_by(_socket.c.process_n)
         .subquery("failures")
     )
-    rows = db.execute(
+    used = (
         select(
             _socket.c.process_n,
             func.count().label("opens"),
@@ -230,18 +230,22 @@ def port_use(db: Connection, where: Conditions) -> list[PortUseRow]:
             func.count(_local.c.port.distinct()).label("ports"),
             func.min(_socket.c.first_ns).label("opened_ns"),
             func.max(_socket.c.first_ns).label("latest_ns"),
-            func.max(func.coalesce(failures.c.count, 0)).label("bind_failures"),
-            *process_columns(_p),
         )
-        .select_from(
-            _socket.outerjoin(_local, and_(_local.c.trace_id == THIS_TRACE, _local.c.n == _socket.c.local_n))
-            .outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == _socket.c.process_n))
-            .outerjoin(failures, failures.c.process_n == _socket.c.process_n)
-        )
+        .select_from(_socket.outerjoin(_local, and_(_local.c.trace_id == THIS_TRACE, _local.c.n == _socket.c.local_n)))
         .where(_socket.c.trace_id == THIS_TRACE, *where.clauses())
         .group_by(_socket.c.process_n)
         .order_by(func.count().desc(), _socket.c.process_n)
         .limit(MAX_ROWS)
+        .subquery("used")
+    )
+    rows = db.execute(
+        select(used, func.coalesce(failures.c.count, 0).label("bind_failures"), *process_columns(_p))
+        .select_from(
+            used.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == used.c.process_n)).outerjoin(
+                failures, failures.c.process_n == used.c.process_n
+            )
+        )
+        .order_by(used.c.opens.desc(), used.c.process_n)
     ).all()
     peaks = {process_n: (held, moment) for process_n, held, moment in db.execute(dynamic_ports_held(*where.clauses()))}
     return [

@@ -1,0 +1,114 @@
+"""How statements that SQLite answers are spelled for PostgreSQL, so that both give the same rows in the same order.
+
+Queries are written once. What differs is here, by the kind of expression: where NULL stands in an order, how texts are compared, how wide
+integers are, how a number becomes one without decimals, how a member of a JSON text is read.
+"""
+
+from typing import Any
+
+from sqlalchemy import Column, FromClause, Integer, Join, Table, nulls_first, nulls_last
+from sqlalchemy.dialects.postgresql.base import PGTypeCompiler
+from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg, PGDialect_psycopg
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import ClauseList, UnaryExpression, _label_reference
+from sqlalchemy.sql.selectable import Alias, Select
+
+__all__ = ["speak"]
+
+
+def speak(dialect: Dialect) -> None:
+    """Have an engine's statements spelled as this module says."""
+    assert isinstance(dialect, PGDialect_psycopg)
+    dialect.statement_compiler = _Compiler
+    dialect.type_compiler_instance = _Types(dialect)
+
+
+class _Types(PGTypeCompiler):
+    """Integers have 64 bits, as in SQLite."""
+
+    def visit_INTEGER(self, type_: Any, **kw: Any) -> str:
+        return "BIGINT"
+
+
+# Any and ignored types, below: SQLAlchemy's compilers are untyped.
+class _Compiler(PGCompiler_psycopg):
+    """The differences in statements."""
+
+    def order_by_clause(self, select: Any, **kw: Any) -> str:
+        """NULL comes first, in a falling order last, unless the statement says otherwise."""
+        missing = _may_be_missing(select)
+        parts = [f"{self.process(part, **kw)}{_where_null_stands(part, missing)}" for part in select._order_by_clauses]
+        return f" ORDER BY {', '.join(parts)}" if parts else ""
+
+    def visit_over(self, over: Any, **kw: Any) -> str:
+        """The same within a window."""
+        if over.order_by is not None:
+            over = over._clone()
+            ends = {" NULLS FIRST": nulls_first, " NULLS LAST": nulls_last}
+            parts = [(part, _where_null_stands(part, None)) for part in over.order_by.clauses]
+            over.order_by = ClauseList(*(ends[end](part) if end else part for part, end in parts))
+        return str(super().visit_over(over, **kw))  # type: ignore[no-untyped-call]
+
+    def visit_like_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """Letters of ASCII are the same in either case."""
+        return str(self.visit_ilike_op_binary(binary, operator, **kw))  # type: ignore[no-untyped-call]
+
+    def visit_not_like_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """The same."""
+        return str(self.visit_not_ilike_op_binary(binary, operator, **kw))  # type: ignore[no-untyped-call]
+
+    def visit_cast(self, cast: Any, **kw: Any) -> str:
+        """Decimals are cut off."""
+        if isinstance(cast.type, Integer) and not isinstance(cast.clause.type, Integer):
+            return f"CAST(trunc(CAST({self.process(cast.clause, **kw)} AS NUMERIC)) AS BIGINT)"
+        return str(super().visit_cast(cast, **kw))  # type: ignore[no-untyped-call]
+
+    def visit_lag_func(self, function: Any, **kw: Any) -> str:
+        """How many rows back is an integer of 32 bits."""
+        value, *steps = (self.process(part, **kw) for part in function.clauses)
+        return f"lag({', '.join((value, *(f'CAST({one} AS INTEGER)' for one in steps)))})"
+
+    def visit_json_extract_func(self, function: Any, **kw: Any) -> str:
+        """A number in a JSON text, by the name of its member."""
+        text, path = (self.process(part, **kw) for part in function.clauses)
+        return f"CAST(CAST({text} AS JSON) #>> string_to_array(substr({path}, 3), '.') AS BIGINT)"  # a path is $.NAME
+
+
+def _where_null_stands(part: Any, missing: "set[FromClause] | None") -> str:
+    """What is to follow a part of an order; nothing where it cannot be NULL, so that an index gives the order, or where it says so."""
+    while isinstance(part, _label_reference):
+        part = part.element
+    falls = False
+    while isinstance(part, UnaryExpression) and part.modifier is not None:
+        if part.modifier in (operators.nulls_first_op, operators.nulls_last_op):
+            return ""
+        falls = falls or part.modifier is operators.desc_op
+        part = part.element
+    return "" if _is_known(part, missing) else " NULLS LAST" if falls else " NULLS FIRST"
+
+
+def _is_known(column: Any, missing: "set[FromClause] | None") -> bool:
+    """Whether a column cannot be NULL in a row of the result."""
+    if not isinstance(column, Column) or column.nullable or missing is None or column.table in missing:
+        return False
+    table = column.table.element if isinstance(column.table, Alias) else column.table
+    return isinstance(table, Table)
+
+
+def _may_be_missing(select: Any) -> "set[FromClause] | None":
+    """Tables of a statement of which a row of the result may have none: those of outer joins; None where nobody can tell."""
+    if not isinstance(select, Select):
+        return None
+    found: set[FromClause] = set()
+
+    def look(source: FromClause, *, is_outer: bool) -> None:
+        if isinstance(source, Join):
+            look(source.left, is_outer=is_outer or source.full)
+            look(source.right, is_outer=is_outer or source.isouter)
+        elif is_outer:
+            found.add(source)
+
+    for source in select.get_final_froms():
+        look(source, is_outer=False)
+    return found
