@@ -3,15 +3,14 @@
 import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from pathlib import Path
 
 from collector.errors import TraceError
 from collector.packages import traces_in
 from collector.pipeline import ImportReport, trace_key
 from collector.source import Source
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
-__all__ = ["Outcome", "outcomes_of", "unpacking_place"]
+__all__ = ["Outcome", "outcomes_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Outcome:
 
 def outcomes_of(
     file: str,
-    folder: TraceFolder,
+    folder: TraceStore,
     should_cancel: Callable[[], bool],
     import_one: Callable[[Source, str | None], ImportReport],
     *,
@@ -49,7 +48,7 @@ def outcomes_of(
         with contextlib.closing(
             traces_in(
                 file,
-                place=unpacking_place(folder),
+                place=folder.unpacking_place(),
                 should_cancel=should_cancel,
                 on_fault=on_fault,
                 on_note=on_note,
@@ -70,8 +69,3 @@ def outcomes_of(
                 yield outcome
     except TraceError as error:
         yield Outcome(file, error=error)
-
-
-def unpacking_place(folder: TraceFolder) -> Path | None:
-    """Where packages are unpacked: beside the traces, where there is room for them; before there are any, where the system likes it."""
-    return folder.root if folder.root.is_dir() else None

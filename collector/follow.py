@@ -20,9 +20,8 @@ from collector.readers import reader_for
 from collector.readers.etl_growing import GrowingFile, Growth
 from collector.source import Source
 from collector.stages import ImportReport, never, program_version
-from collector.store import locks
 from collector.store.catalog import Catalog
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 from collector.symbols import Symbols
 
 __all__ = ["PACE", "Followed", "Pace", "follow"]
@@ -54,7 +53,7 @@ class Followed:
 
 def follow(
     path: str | Path,
-    folder: TraceFolder,
+    folder: TraceStore,
     should_stop: Callable[[], bool],
     *,
     name: str | None = None,
@@ -99,7 +98,7 @@ class _Wanted:
 
     path: Path
     whole: Path | None
-    folder: TraceFolder
+    folder: TraceStore
     should_stop: Callable[[], bool]
     name: str | None
     symbols: Symbols | None
@@ -208,7 +207,7 @@ class _Following:
             wanted = self._wanted
             key = live_key(reader_for(source).header) + wanted.limits.suffix
             busy = f"{source.name}: another collector is following this session now (trace {key})."
-            self._stack.enter_context(locks.held(wanted.folder.lock_path(key), busy))
+            self._stack.enter_context(wanted.folder.collecting(key, busy))
             where = storable(str(source.path.absolute()))
             self._catalog.begin(
                 key, name=self._wanted.shown_name, path=where, size_bytes=source.size, version=program_version(), state="live"

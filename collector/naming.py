@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection, Select, bindparam, select, tuple_, update
 
 from collector.errors import CollectCancelled
-from collector.store import locks
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 from collector.store.tables import module, stack_frame
 from collector.store.writer import amended
 from collector.symbols import Builds, LoadedImage, PdbError, PdbId, Symbols, frame_name
@@ -54,12 +53,12 @@ class Naming:
         return None if name == symbol else name
 
 
-def name_trace(folder: TraceFolder, key: str, symbols: Symbols, should_cancel: Callable[[], bool]) -> Naming:
+def name_trace(folder: TraceStore, key: str, symbols: Symbols, should_cancel: Callable[[], bool]) -> Naming:
     """Write names into a finished trace, on a copy that takes its place; a trace without new names is left alone.
 
     Names that it has and these symbol files do not know stay. Raises StoreError and what is below it, CollectCancelled.
     """
-    with locks.held(folder.lock_path(key), f"Trace {key} is being changed by another collector. Try again when that is done."):
+    with folder.collecting(key, f"Trace {key} is being changed by another collector. Try again when that is done."):
         with folder.trace(key).connect() as connection:
             naming = find_names(connection, symbols, should_cancel)
         if naming.changed:

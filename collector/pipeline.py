@@ -15,9 +15,8 @@ from collector.raw import Reader
 from collector.readers import reader_for
 from collector.source import Source
 from collector.stages import Import, ImportReport, Progress, ignore, never, program_version
-from collector.store import locks
 from collector.store.catalog import Catalog
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 from collector.store.writer import TraceWriter
 from collector.symbols import Symbols
 
@@ -30,7 +29,7 @@ _BYTES_FOR_A_PROCESS = 16 << 20
 
 def import_trace(
     source: Source,
-    folder: TraceFolder,
+    folder: TraceStore,
     on_progress: Callable[[Progress], None] = ignore,
     should_cancel: Callable[[], bool] = never,
     *,
@@ -62,7 +61,7 @@ def import_trace(
     if keep and folder.has_trace(key):
         raise AlreadyCollected(f"{source.name}: this file is collected already, as {key}. Leave out --keep to collect it again.")
     try:
-        with locks.held(folder.lock_path(key), f"{source.name}: another collector is collecting this file now (trace {key})."):
+        with folder.collecting(key, f"{source.name}: another collector is collecting this file now (trace {key})."):
             catalog.begin(key, name=name, path=storable(str(source.path.absolute())), size_bytes=source.size, version=program_version())
             try:
                 with _writer(folder, key, source, should_cancel, limits) as writer:
@@ -107,7 +106,7 @@ def import_so_far(
 
 
 @contextlib.contextmanager
-def _writer(folder: TraceFolder, key: str, source: Source, should_cancel: Callable[[], bool], limits: Limits) -> Iterator[TraceWriter]:
+def _writer(folder: TraceStore, key: str, source: Source, should_cancel: Callable[[], bool], limits: Limits) -> Iterator[TraceWriter]:
     """The unfinished file of a trace."""
     counter = None if limits else Counting  # of a part, what is left of it is counted
     is_beside = _is_worth_a_process(source)

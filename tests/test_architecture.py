@@ -135,12 +135,12 @@ MAP: dict[str, tuple[str, ...]] = {
     "app.charts.": ("app.queries.", "app.format", "app.clockface"),
     "app.report": ("app.assets", "app.charts.", "app.format", "app.page"),
     "app.reporting": ("app.main", "app.settings"),
-    "app.views.": ("app.queries.", "app.charts.", "app.", "collector.store.engine"),
+    "app.views.": ("app.queries.", "app.charts.", "app.", "collector.store.engine", "collector.store.stores"),
     "app.cli": ("app.", "collector."),
-    "app.": ("app.", "collector.store.engine", "collector.store.tables"),
+    "app.": ("app.", "collector.store.engine", "collector.store.stores", "collector.store.tables"),
 }
 
-APP_ONLY_SEES = {"collector.store.tables", "collector.store.evidence", "collector.store.engine"}
+APP_ONLY_SEES = {"collector.store.tables", "collector.store.evidence", "collector.store.engine", "collector.store.stores"}
 
 
 def modules(root: Path) -> dict[str, Path]:

@@ -44,8 +44,9 @@ def test_a_trace_is_collecting_then_complete(tmp_path: Path) -> None:
 
 
 def _collect_and_die(root: str, key: str) -> None:
-    catalog = Catalog(TraceFolder(root))
-    with locks.held(catalog.folder.lock_path(key), "busy"):
+    folder = TraceFolder(root)
+    catalog = Catalog(folder)
+    with locks.held(folder.lock_path(key), "busy"):
         begin(catalog, key)
         os._exit(9)  # as if killed: nothing is cleaned up
 
@@ -89,9 +90,10 @@ def test_a_trace_file_from_a_teammate_is_entered(tmp_path: Path) -> None:
         },
         name="theirs.etl",
     )
-    catalog = Catalog(TraceFolder(tmp_path / "ours"))
-    shutil.copy(theirs.trace_path(BUILT_KEY), catalog.folder.trace_path(BUILT_KEY))
-    (catalog.folder.traces_path / "junk.db").write_bytes(b"no database at all, whatever its name says" * 100)
+    folder = TraceFolder(tmp_path / "ours")
+    catalog = Catalog(folder)
+    shutil.copy(theirs.trace_path(BUILT_KEY), folder.trace_path(BUILT_KEY))
+    (folder.traces_path / "junk.db").write_bytes(b"no database at all, whatever its name says" * 100)
 
     catalog.settle()
 
@@ -113,16 +115,17 @@ def test_a_collector_that_died_after_the_rename_leaves_a_complete_trace(tmp_path
 
 
 def test_a_living_collector_is_left_alone(tmp_path: Path) -> None:
-    catalog = Catalog(TraceFolder(tmp_path))
-    with locks.held(catalog.folder.lock_path(KEY), "busy"):
+    folder = TraceFolder(tmp_path)
+    catalog = Catalog(folder)
+    with locks.held(folder.lock_path(KEY), "busy"):
         begin(catalog)
         assert catalog.settle() == 0
         assert state(catalog)[0] == "collecting"
         with pytest.raises(StoreLocked, match="being collected"):
             catalog.remove(KEY)
-        with pytest.raises(StoreLocked, match="busy"), locks.held(catalog.folder.lock_path(KEY), "busy"):
+        with pytest.raises(StoreLocked, match="busy"), locks.held(folder.lock_path(KEY), "busy"):
             pass
-    assert not catalog.folder.lock_path(KEY).exists()
+    assert not folder.lock_path(KEY).exists()
 
 
 def test_a_trace_is_found_by_key_beginning_or_name(tmp_path: Path) -> None:

@@ -126,8 +126,8 @@ def test_no_key_leaves_the_folder(tmp_path: Path, key: str) -> None:
         TraceFolder(tmp_path).trace_path(key)
 
 
-def test_a_server_is_not_supported_yet() -> None:
-    with pytest.raises(StoreError, match="not supported yet"):
+def test_the_address_of_a_server_is_no_folder() -> None:
+    with pytest.raises(StoreError, match="address of a server"):
         TraceFolder("postgresql://db/traces")
 
 

@@ -15,7 +15,7 @@ from collector.export.forms import Kind, Named
 from collector.export.views import columns_of, opened
 from collector.store import dialects
 from collector.store.copying import Change, placed, prepared
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 from collector.store.views import CATALOG_VIEWS, TRACE_VIEWS
 
 __all__ = ["CALL_STACKS", "export_datasette"]
@@ -69,7 +69,7 @@ _QUERIES = {
 }
 
 
-def export_datasette(folder: TraceFolder, key: str, target: Path, should_cancel: Callable[[], bool], *changes: Change) -> dict[str, int]:
+def export_datasette(folder: TraceStore, key: str, target: Path, should_cancel: Callable[[], bool], *changes: Change) -> dict[str, int]:
     """Write a finished trace to a new folder with a database and `metadata.json`; returns how many rows each table has.
 
     A key is declared where it is one: each row has it, and no two the same. Raises StoreFull, StoreError, StoreTooOld, StoreTooNew,
@@ -140,7 +140,7 @@ def _declaration(table: str, columns: list[Named], keys: dict[str, str]) -> str:
     return f'CREATE TABLE "{table}" ({", ".join(parts())})'
 
 
-def _notes(connection: Connection, folder: TraceFolder, key: str) -> int:
+def _notes(connection: Connection, folder: TraceStore, key: str) -> int:
     """The notes as the catalog has them; returns their number."""
     names = ", ".join(_NOTE_COLUMNS)
     with folder.catalog().connect() as catalog:

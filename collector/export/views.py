@@ -10,7 +10,8 @@ from collector.errors import CollectCancelled
 from collector.export.forms import Kind, Named, check_form, write_form
 from collector.store import dialects
 from collector.store.copying import Change, placed, prepared
-from collector.store.engine import TraceFolder, check_version
+from collector.store.engine import check_version
+from collector.store.stores import TraceStore
 from collector.store.tables import TRACE_VERSION
 from collector.store.views import CATALOG_VIEWS, TRACE_VIEWS
 
@@ -25,7 +26,7 @@ _COMPUTED_NUMBERS = frozenset(("t_ns", "bytes", "count", "header_pid"))  # SQLit
 
 
 def export_views(
-    folder: TraceFolder,
+    folder: TraceStore,
     key: str,
     views: Sequence[str],
     form: str,

@@ -50,7 +50,7 @@ def back_up(folder: TraceFolder, target: TraceFolder, should_cancel: Callable[[]
             snapshot.unlink(missing_ok=True)
             with catalog.engine.connect() as connection:  # first: each trace that it calls complete has its file, now or soon after
                 dialects.copy_into(connection, snapshot)
-            done = _copy_traces(catalog, target, should_cancel)
+            done = _copy_traces(folder, catalog, target, should_cancel)
             if drops_deleted:
                 for key in done.deleted:
                     target.trace_path(key).unlink(missing_ok=True)
@@ -111,12 +111,12 @@ def _failure(target: TraceFolder, error: OSError, done: str) -> StoreError:
     return (StoreFull if is_full else StoreError)(f"{target.root}: the back-up cannot be written ({reason}). {done}")
 
 
-def _copy_traces(catalog: Catalog, target: TraceFolder, should_cancel: Callable[[], bool]) -> BackedUp:
+def _copy_traces(folder: TraceFolder, catalog: Catalog, target: TraceFolder, should_cancel: Callable[[], bool]) -> BackedUp:
     copied, there, left_out = [], [], []
     entries = catalog.entries()
     for entry in entries:
-        source, copy = catalog.folder.trace_path(entry.key), target.trace_path(entry.key)
-        if entry.state != "complete" or not _can_be_read(catalog.folder, entry.key):
+        source, copy = folder.trace_path(entry.key), target.trace_path(entry.key)
+        if entry.state != "complete" or not _can_be_read(folder, entry.key):
             left_out.append(entry.key)
         elif _is_same(source, copy):
             there.append(entry.key)

@@ -5,7 +5,6 @@ older file of the trace is still in place, else it becomes `interrupted`. It say
 when that one died, what it has stored up to then stays, as `interrupted`.
 """
 
-import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +15,13 @@ from sqlalchemy import Connection, Engine, delete, insert, select, update
 from sqlalchemy.schema import CreateTable
 
 from collector.errors import StoreError, StoreReadOnly
-from collector.store import dialects, locks
+from collector.store import dialects
 from collector.store.contents import Contents, read_contents, store_contents
 from collector.store.copies import FindingCopy, ProblemCopy, read_back
 from collector.store.copying import notes_in
 from collector.store.engine import TraceFolder, check_version, stored_version
 from collector.store.migrate import upgrade_catalog
+from collector.store.stores import TraceStore
 from collector.store.tables import CATALOG, CATALOG_VERSION, catalog_finding, catalog_problem, note, trace_entry
 from collector.store.views import create_catalog_views
 from collector.store.writer import stamp
@@ -77,27 +77,23 @@ class Catalog:
     Creates the folder and the catalog, and brings an older catalog up to date. Raises StoreError, StoreLocked, StoreTooNew.
     """
 
-    def __init__(self, folder: TraceFolder, *, is_written: bool = True) -> None:
+    def __init__(self, folder: TraceStore, *, is_written: bool = True) -> None:
         self.folder = folder
         if not is_written:
             self.engine: Engine = folder.catalog()
             return
         folder.make()
-        self.engine = dialects.writing_engine(folder.catalog_path)
-        _create(self.engine)
-        if stored_version(self.engine, folder.catalog_path) != CATALOG_VERSION:
-            upgrade_catalog(self.engine, folder.catalog_path)
-        check_version(self.engine, folder.catalog_path, CATALOG_VERSION)
+        self.engine = _of_folder(folder) if isinstance(folder, TraceFolder) else folder.catalog(write=True)
 
     @classmethod
-    def existing(cls, folder: TraceFolder) -> Self:
+    def existing(cls, folder: TraceStore) -> Self:
         """The catalog of a folder that has one. Raises StoreError for others."""
         if not folder.has_catalog():
-            raise StoreError(f"{folder.root}: there are no traces here yet. Collect one: sockscope collect FILE.etl")
+            raise StoreError(f"{folder.title}: there are no traces here yet. Collect one: sockscope collect FILE.etl")
         return cls(folder)
 
     @classmethod
-    def readable(cls, folder: TraceFolder) -> Self:
+    def readable(cls, folder: TraceStore) -> Self:
         """The catalog of a folder that has one, brought up to date if it may be written, else for reading alone.
 
         Raises StoreError, StoreTooNew, StoreTooOld.
@@ -216,10 +212,8 @@ class Catalog:
             settled += 1
             if not self._adopt(key):
                 self.interrupt(key, "The collector ended before it was done. Collect the file again.")
-            with contextlib.suppress(OSError):
-                self.folder.part_path(key).unlink(missing_ok=True)
-        for lock in self.folder.traces_path.glob("*.db.lock"):
-            locks.clear(lock)
+            self.folder.clear_part(key)
+        self.folder.clear_locks()
         return settled
 
     def abandon(self, live: str, message: str) -> None:
@@ -236,7 +230,7 @@ class Catalog:
             if key is not None:
                 connection.execute(update(note).where(note.c.key == live).values(key=key))
             connection.execute(delete(trace_entry).where(trace_entry.c.key == live))
-        self._unlink(live)
+        self.folder.remove_trace(live)
 
     def _adopt(self, key: str) -> bool:
         """Enter a finished trace file by what it says of itself; returns whether there is one that this program can read."""
@@ -289,29 +283,32 @@ class Catalog:
                 keys = ", ".join(e.key for e in matches)
                 raise StoreError(f"{word}: several traces match ({keys}). Name one by its key.")
         short = f" The beginning of a key is at least {_LEAST_OF_KEY} characters." if len(word) < _LEAST_OF_KEY else ""
-        raise StoreError(f"{word}: there is no such trace in {self.folder.root}.{short} See them with: sockscope list")
+        raise StoreError(f"{word}: there is no such trace in {self.folder.title}.{short} See them with: sockscope list")
 
     def remove(self, key: str) -> None:
         """Forget a trace and delete its file; notes on it stay, for the day the same file is collected again.
 
         Raises StoreLocked while it is being collected, StoreError when the file cannot be deleted.
         """
-        with locks.held(self.folder.lock_path(key), f"Trace {key} is being collected. Stop that first."):
-            self._unlink(key)
+        with self.folder.collecting(key, f"Trace {key} is being collected. Stop that first."):
+            self.folder.remove_trace(key)
             with self.engine.begin() as connection:
                 connection.execute(delete(trace_entry).where(trace_entry.c.key == key))
-
-    def _unlink(self, key: str) -> None:
-        for path in (self.folder.trace_path(key), self.folder.part_path(key)):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise StoreError(f"{path}: this file cannot be deleted ({error.strerror}). Close programs that have it open.") from error
 
 
 def now_utc() -> str:
     """This moment, ISO 8601 in UTC with seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _of_folder(folder: TraceFolder) -> Engine:
+    """The catalog of a folder, created or brought up to date where that is due."""
+    engine = dialects.writing_engine(folder.catalog_path)
+    _create(engine)
+    if stored_version(engine, folder.catalog_path) != CATALOG_VERSION:
+        upgrade_catalog(engine, folder.catalog_path)
+    check_version(engine, folder.catalog_path, CATALOG_VERSION)
+    return engine
 
 
 def _create(engine: Engine) -> None:

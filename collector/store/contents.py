@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, and_, delete, func, insert, literal, select, update
 
-from collector.store.tables import CATALOG, TRACE
+from collector.store.tables import CATALOG, THIS_TRACE, TRACE
 
 __all__ = ["MOST_NAMES", "MOST_REASONS", "MOST_STATUSES", "Contents", "read_contents", "store_contents"]
 
@@ -38,7 +38,7 @@ class Contents:
 
 def read_contents(trace: Connection) -> Contents:
     """What a finished trace contains."""
-    header = trace.execute(select(_trace.c.header).where(_trace.c.trace_id == 1)).scalar()
+    header = trace.execute(select(_trace.c.header).where(_trace.c.trace_id == THIS_TRACE)).scalar()
     programs, names_left_out = _most(trace, _PROGRAMS, MOST_NAMES)
     statuses, statuses_left_out = _most(trace, _STATUSES, MOST_STATUSES)
     reasons, reasons_left_out = _most(trace, _REASONS, MOST_REASONS)
@@ -74,11 +74,11 @@ def _programs() -> Select[tuple[object, ...]]:
     return (
         select(p.image.label("name"), func.count().label("processes"), sockets.label("sockets"), allocated.label("allocated"))
         .select_from(
-            _process.outerjoin(_sums, and_(s.trace_id == 1, s.process_n == p.n)).outerjoin(
-                _counter, and_(c.trace_id == 1, c.process_n == p.n, c.name == "bytes_allocated")
+            _process.outerjoin(_sums, and_(s.trace_id == THIS_TRACE, s.process_n == p.n)).outerjoin(
+                _counter, and_(c.trace_id == THIS_TRACE, c.process_n == p.n, c.name == "bytes_allocated")
             )
         )
-        .where(p.trace_id == 1, p.image.is_not(None))
+        .where(p.trace_id == THIS_TRACE, p.image.is_not(None))
         .group_by(p.image)
         .order_by(sockets.desc(), allocated.desc().nulls_last(), func.count().desc(), p.image)
     )
@@ -86,8 +86,10 @@ def _programs() -> Select[tuple[object, ...]]:
 
 def _statuses() -> Select[tuple[object, ...]]:
     f, b = _failure.c, _bind.c
-    failed = select(f.status, f["count"].label("operations"), literal(0).label("binds")).where(f.trace_id == 1, f.status.is_not(None))
-    both = failed.union_all(select(b.status, literal(0), literal(1)).where(b.trace_id == 1)).subquery("failed")
+    failed = select(f.status, f["count"].label("operations"), literal(0).label("binds")).where(
+        f.trace_id == THIS_TRACE, f.status.is_not(None)
+    )
+    both = failed.union_all(select(b.status, literal(0), literal(1)).where(b.trace_id == THIS_TRACE)).subquery("failed")
     operations, binds = func.sum(both.c.operations), func.sum(both.c.binds)
     return (
         select(both.c.status, operations.label("operations"), binds.label("binds"))
@@ -100,7 +102,7 @@ def _reasons() -> Select[tuple[object, ...]]:
     a = _abort.c
     return (
         select(a.reason, func.max(a.reason_name).label("reason_name"), func.count().label("aborts"))
-        .where(a.trace_id == 1)
+        .where(a.trace_id == THIS_TRACE)
         .group_by(a.reason)
         .order_by(func.count().desc(), a.reason)
     )

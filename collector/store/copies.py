@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from collector.errors import StoreError
-from collector.store.tables import allocation, finding, operation, problem, process, socket, trace
+from collector.store.tables import THIS_TRACE, allocation, finding, operation, problem, process, socket, trace
 
 __all__ = ["FindingCopy", "ProblemCopy", "read_back"]
 
@@ -51,7 +51,7 @@ def read_back(connection: Connection) -> tuple[dict[str, object], list[ProblemCo
         "collector_version",
         "header",
     )
-    row = connection.execute(select(*(trace.c[name] for name in names)).where(trace.c.trace_id == 1)).first()
+    row = connection.execute(select(*(trace.c[name] for name in names)).where(trace.c.trace_id == THIS_TRACE)).first()
     if row is None:
         raise StoreError("This file holds no trace.")
     entry: dict[str, object] = dict(row._mapping)
@@ -59,10 +59,12 @@ def read_back(connection: Connection) -> tuple[dict[str, object], list[ProblemCo
     if entry["state"] == "complete":
         entry["live_key"] = shape.get("live_key")
     for column, table in (("processes", process), ("sockets", socket), ("operations", operation), ("allocations", allocation)):
-        entry[column] = connection.execute(select(func.count()).select_from(table)).scalar_one()
+        entry[column] = connection.execute(select(func.count()).select_from(table).where(table.c.trace_id == THIS_TRACE)).scalar_one()
     p, f = problem.c, finding.c
     problems = connection.execute(
-        select(p.kind, p.severity, p.count, p.first_ns, p.last_ns, p.place, p.text, p.effect, p.advice).order_by(p.n)
+        select(p.kind, p.severity, p.count, p.first_ns, p.last_ns, p.place, p.text, p.effect, p.advice)
+        .where(p.trace_id == THIS_TRACE)
+        .order_by(p.n)
     )
-    findings = connection.execute(select(f.kind, f.severity, f.count, f.title, f.link).order_by(f.n))
+    findings = connection.execute(select(f.kind, f.severity, f.count, f.title, f.link).where(f.trace_id == THIS_TRACE).order_by(f.n))
     return entry, [ProblemCopy(*found) for found in problems], [FindingCopy(*found) for found in findings]

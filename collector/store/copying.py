@@ -13,6 +13,7 @@ from sqlalchemy.schema import CreateTable
 from collector.errors import CollectCancelled, StoreDamaged, StoreError, StoreFull, StoreTooNew, StoreTooOld
 from collector.store import dialects, locks
 from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 from collector.store.tables import CATALOG
 from collector.store.views import CATALOG_VIEWS, create_catalog_views
 
@@ -28,7 +29,7 @@ Change = Callable[[Path], None]
 """What is done to the working copy of a trace's file: a part cut out of it, names masked."""
 
 
-def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Callable[[], bool], *changes: Change) -> int:
+def copy_trace(folder: TraceStore, key: str, target: Path, should_cancel: Callable[[], bool], *changes: Change) -> int:
     """Write a finished trace to `target`, replacing what is there; returns how many notes went with it.
 
     The copy is built beside the target, reaches the disk, and then takes the target's name. Raises StoreFull, StoreError,
@@ -42,21 +43,21 @@ def copy_trace(folder: TraceFolder, key: str, target: Path, should_cancel: Calla
 
 
 @contextlib.contextmanager
-def _naming(folder: TraceFolder, key: str) -> Iterator[None]:
+def _naming(folder: TraceStore, key: str) -> Iterator[None]:
     """Say of damage which trace has it: the copy in which it was met is gone by then. What is no database at all is never copied."""
     try:
         with contextlib.suppress(StoreTooOld, StoreTooNew):  # a copy of them is as good
             folder.trace(key)
         yield
     except StoreDamaged as error:
-        if error.file == str(folder.catalog_path):
+        if not isinstance(folder, TraceFolder) or error.file == str(folder.catalog_path):
             raise
         words = f"{key}: the file of this trace is damaged ({error.reason}). Collect its file again, then export it."
         raise StoreDamaged(words, file=str(folder.trace_path(key)), reason=error.reason) from error
 
 
 @contextlib.contextmanager
-def prepared(folder: TraceFolder, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
+def prepared(folder: TraceStore, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
     """The file of a trace to read from: its own, or, where something is to be changed, a copy with its notes that has been.
 
     The copy is made within the folder of traces, so that no original reaches the place of an export, whatever happens, and is removed in
@@ -67,13 +68,13 @@ def prepared(folder: TraceFolder, key: str, should_cancel: Callable[[], bool], *
 
 
 @contextlib.contextmanager
-def _changed(folder: TraceFolder, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
-    whole = folder.trace_path(key)
+def _changed(folder: TraceStore, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
     if not changes:
-        yield whole
+        with folder.fetched(key, should_cancel) as whole:
+            yield whole
         return
-    copy = whole.with_name(f"{key}.{os.getpid()}{_COPY}")
-    with locks.held(_lock_of(copy), f"{copy}: this copy is being made already."):
+    copy = folder.part_path(key).with_name(f"{key}.{os.getpid()}{_COPY}")
+    with folder.fetched(key, should_cancel) as whole, locks.held(_lock_of(copy), f"{copy}: this copy is being made already."):
         _clear_copies(copy.parent)
         try:
             try:
@@ -169,7 +170,7 @@ def _notes_number(path: Path) -> int:
         engine.dispose()
 
 
-def _notes(folder: TraceFolder, key: str) -> list[Row[tuple[object, ...]]]:
+def _notes(folder: TraceStore, key: str) -> list[Row[tuple[object, ...]]]:
     with folder.catalog().connect() as connection:
         return list(connection.execute(select(*_note.c).where(_note.c.key == key).order_by(_note.c.n)).all())
 

@@ -4,7 +4,9 @@
 `KEY.db.part` and takes the old file's place when it is finished.
 """
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import platformdirs
@@ -13,9 +15,10 @@ from sqlalchemy.exc import DBAPIError
 
 from collector.errors import NotAFolder, StoreError, StoreTooNew, StoreTooOld
 from collector.store import dialects, locks
+from collector.store.placing import put_in_place, remove_part
 from collector.store.tables import CATALOG_VERSION, TRACE_VERSION
 
-__all__ = ["ENVIRONMENT_VARIABLE", "TraceFolder", "check_version", "default_root", "stored_version"]
+__all__ = ["ENVIRONMENT_VARIABLE", "QUERY_SECONDS", "TraceFolder", "check_version", "default_root", "is_key", "stored_version"]
 
 ENVIRONMENT_VARIABLE = "SOCKSCOPE_DATABASE"
 QUERY_SECONDS = 8.0
@@ -34,13 +37,18 @@ class TraceFolder:
     def __init__(self, root: Path | str | None = None, *, limit_seconds: float = QUERY_SECONDS) -> None:
         text = str(root) if root is not None else str(default_root())
         if "://" in text:
-            raise StoreError(f"{text}: a database server is not supported yet. Name a folder.")
+            raise StoreError("This is the address of a server, where a folder of traces is needed. Name a folder.")
         self.root = Path(text).expanduser()
         self.limit_seconds = limit_seconds
         self._readers: dict[Path, tuple[tuple[int, int, int], Engine]] = {}
 
     def __repr__(self) -> str:
         return f"TraceFolder({str(self.root)!r})"
+
+    @property
+    def title(self) -> str:
+        """How messages name it."""
+        return str(self.root)
 
     @property
     def catalog_path(self) -> Path:
@@ -52,7 +60,7 @@ class TraceFolder:
 
     def trace_path(self, key: str) -> Path:
         """The file of a trace. Raises StoreError for what cannot be a key, so that no path leaves the folder."""
-        if not key or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
+        if not is_key(key):
             raise StoreError(f"{key!r} is not the key of a trace.")
         return self.traces_path / f"{key}.db"
 
@@ -137,9 +145,60 @@ class TraceFolder:
         own = (self.root, self.traces_path, self.catalog_path, *self.traces_path.glob("*.db"))  # each may be a link to elsewhere
         return not {_identity(one) for one in own}.isdisjoint({_identity(one) for one in (real, *real.parents)} - {None})
 
+    def size_of(self, key: str) -> int:
+        """Bytes of a trace's file; 0 where there is none."""
+        try:
+            return self.trace_path(key).stat().st_size
+        except OSError:
+            return 0
+
+    def whereabouts(self, key: str) -> str:
+        """Where a trace would be, for messages."""
+        return str(self.trace_path(key))
+
     def trace_keys(self) -> list[str]:
         """Keys of all trace files, whether or not the catalog knows them."""
         return sorted(path.stem for path in self.traces_path.glob("*.db"))
+
+    # ------------------------------------------------------------------------------------------------ changing traces
+
+    def unpacking_place(self) -> Path | None:
+        """Beside the traces there is room for what is unpacked; before there are any, the system's place is as good."""
+        return self.root if self.root.is_dir() else None
+
+    def collecting(self, key: str, busy: str) -> contextlib.AbstractContextManager[None]:
+        """Hold the lock of a trace; the system lets go of it when the process ends. Raises StoreLocked with the message `busy`."""
+        return locks.held(self.lock_path(key), busy)
+
+    def place(self, key: str, should_cancel: Callable[[], bool] | None = None) -> None:
+        """Let the finished file take the trace's place. Whoever asks holds its lock. Raises StoreError, CollectCancelled."""
+        put_in_place(self.part_path(key), self.trace_path(key), should_cancel)
+
+    @contextlib.contextmanager
+    def fetched(self, key: str, should_cancel: Callable[[], bool]) -> Iterator[Path]:
+        """The file of a finished trace, to be read within the block and not to be changed."""
+        yield self.trace_path(key)
+
+    def remove_trace(self, key: str) -> None:
+        """Delete the file of a trace, and what was left of one. Whoever asks holds its lock. Raises StoreError."""
+        for path in (self.trace_path(key), self.part_path(key)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StoreError(f"{path}: this file cannot be deleted ({error.strerror}). Close programs that have it open.") from error
+
+    def clear_part(self, key: str) -> None:
+        """Remove the unfinished file of a trace whose collector died."""
+        with contextlib.suppress(OSError):
+            remove_part(self.part_path(key))
+
+    def clear_locks(self) -> None:
+        """Remove the lock files that killed processes have left."""
+        for lock in self.traces_path.glob("*.db.lock"):
+            locks.clear(lock)
+
+    def close(self) -> None:
+        """Nothing: a folder keeps no connection open."""
 
     def _reader(self, path: Path, version: str, what: str) -> Engine:
         try:
@@ -154,6 +213,11 @@ class TraceFolder:
         check_version(engine, path, version)
         self._readers[path] = (identity, engine)
         return engine
+
+
+def is_key(text: str) -> bool:
+    """Whether a text can be the key of a trace, so that no path made of it leaves its folder."""
+    return bool(text) and all(c.isascii() and (c.isalnum() or c in "-_") for c in text)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import BigInteger, Boolean, Column, Connection, Index, LargeBinary, Table
+from sqlalchemy.schema import CreateColumn
 
 from collector.errors import CollectCancelled, StoreError
 from collector.store.postgresql import driver_of
@@ -53,9 +54,11 @@ def _load_table(connection: Connection, file: sqlite3.Connection, table: Table, 
     part = partition_name(table.name, number)
     # The condition spares the server a look at every row when the partition is attached.
     is_its = f"CONSTRAINT ck_{part} CHECK (trace_id = {number})"
-    connection.exec_driver_sql(f'CREATE TABLE "{part}" (LIKE "{table.name}", {is_its})')
-    columns = ", ".join(f'"{column.name}"' for column in table.columns)
-    with driver_of(connection).cursor() as cursor, cursor.copy(f'COPY "{part}" ({columns}) FROM STDIN WITH (FREEZE)'.encode()) as copy:
+    # Its columns are written out, as LIKE would hold a lock on the table until all is loaded.
+    columns = ", ".join(str(CreateColumn(column).compile(connection.engine)) for column in table.columns)
+    connection.exec_driver_sql(f'CREATE TABLE "{part}" ({columns}, {is_its})')
+    names = ", ".join(f'"{column.name}"' for column in table.columns)
+    with driver_of(connection).cursor() as cursor, cursor.copy(f'COPY "{part}" ({names}) FROM STDIN WITH (FREEZE)'.encode()) as copy:
         for lines in _lines(file, table, number):
             if should_cancel():
                 raise CollectCancelled("Cancelled. Nothing was stored.")

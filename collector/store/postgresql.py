@@ -18,15 +18,21 @@ from collector.errors import (
     StoreUnreachable,
     TraceError,
 )
+from collector.store.server_locks import CATALOG_WRITES, hold_in_transaction
 from collector.store.server_tables import SCHEMA
 
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["driver_of", "error_of", "server_url", "shown", "writing_engine"]
-
-WRITERS_LOCK = (0x736F636B, 1)
-"""The lock that a writing transaction of the catalog holds: one at a time, as in a folder."""
+__all__ = [
+    "bulk_engine",
+    "driver_of",
+    "error_of",
+    "server_url",
+    "shown",
+    "sweeping_engine",
+    "writing_engine",
+]
 
 _CONNECT_SECONDS = 10
 _BUSY_SECONDS = 5
@@ -75,8 +81,24 @@ def writing_engine(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s, %s)", WRITERS_LOCK)
+        hold_in_transaction(connection, CATALOG_WRITES)
 
+    return engine
+
+
+def bulk_engine(url: URL) -> Engine:
+    """An engine for what takes long: copying rows, changing tables. Nothing ends it but its errors."""
+    settings = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0"}
+    engine = create_engine(url, poolclass=NullPool, connect_args=connect_arguments(url, maintenance_work_mem="128MB", **settings))
+    name_errors(engine, url)
+    return engine
+
+
+def sweeping_engine(url: URL) -> Engine:
+    """An engine without transactions, for dropping what nobody needs; what it waits for too long is left to the next time."""
+    arguments = connect_arguments(url, statement_timeout=f"{_BUSY_SECONDS}s", lock_timeout=f"{_BUSY_SECONDS}s")
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments)
+    name_errors(engine, url)
     return engine
 
 
@@ -126,6 +148,8 @@ def error_of(error: BaseException, url: URL) -> TraceError | None:
         return _unreachable(where, said, url)
     if code in ("42P01", "42703", "3F000"):
         return StoreTooOld(f"{where}: there are no tables of this version of sockscope here ({said}). Run: sockscope migrate")
+    if code == "42704":
+        return StoreError(f"{where}: {said}.")
     if code[:2] in ("XX", "58"):
         return StoreDamaged(f"{where}: the server reports damage ({said}). See its log.", file=where, reason=said)
     if code[:2] == "53":

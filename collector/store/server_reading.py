@@ -12,15 +12,13 @@ from sqlalchemy import URL, ClauseElement, Connection, Engine, create_engine, ev
 from collector.errors import StoreError
 from collector.store import server_sql
 from collector.store.postgresql import connect_arguments, name_errors
+from collector.store.server_locks import TRACE_LOCKS
 from collector.store.tables import THIS_TRACE
 
 if TYPE_CHECKING:
     import psycopg
 
 __all__ = ["TRACE_LOCKS", "engine_of_trace", "held_number", "reading_engine"]
-
-TRACE_LOCKS = 0x736F636C
-"""The class of the locks that traces have by their numbers."""
 
 _KEY = "trace_key"
 _NUMBER = "trace_number"

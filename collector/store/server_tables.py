@@ -73,11 +73,10 @@ trace_load = Table(
 )
 
 revision = Table(
-    "revision",
+    "alembic_version",
     SERVER_CATALOG,
-    Column("branch", String, primary_key=True, comment="catalog, traces"),
-    Column("version", String, nullable=False),
-    comment="Versions of the tables.",
+    Column("version_num", String(32), primary_key=True),
+    comment="Versions of the catalog and of the tables of traces, as Alembic reads them.",
 )
 
 
@@ -100,5 +99,4 @@ def create_schema(connection: Connection) -> None:
             connection.execute(CreateTable(table))
             for index in indexes_of(table):
                 connection.execute(CreateIndex(index))
-    versions = {"catalog": CATALOG_VERSION, "traces": TRACE_VERSION}
-    connection.execute(revision.insert(), [{"branch": branch, "version": version} for branch, version in versions.items()])
+    connection.execute(revision.insert(), [{"version_num": version} for version in (CATALOG_VERSION, TRACE_VERSION)])

@@ -4,6 +4,7 @@ import contextlib
 import errno
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from types import TracebackType
 
 from sqlalchemy import Connection, Index, RootTransaction, Table
@@ -15,9 +16,9 @@ from collector.model.block import Block, Lines, Row, count_of
 from collector.store import dialects
 from collector.store.beside import Beside
 from collector.store.counter import Counter, Ending, MakeCounter
-from collector.store.engine import TraceFolder
 from collector.store.limiting import counted_rows, limit
-from collector.store.placing import copied, put_in_place, remove_part
+from collector.store.placing import copied, remove_part
+from collector.store.stores import TraceStore
 from collector.store.tables import ROW_COLUMNS, TRACE, TRACE_VERSION
 from collector.store.views import create_views
 
@@ -39,7 +40,7 @@ class TraceWriter:
 
     def __init__(
         self,
-        folder: TraceFolder,
+        folder: TraceStore,
         key: str,
         *,
         should_cancel: Callable[[], bool] | None = None,
@@ -48,7 +49,7 @@ class TraceWriter:
         page_limit: int | None = None,
     ) -> None:
         self.part = folder.part_path(key)
-        self.target = folder.trace_path(key)
+        self._place = partial(folder.place, key, should_cancel)
         self.counts: dict[str, int] = dict.fromkeys(ROW_COLUMNS, 0)
         """Rows written so far by table."""
         self._should_cancel = should_cancel
@@ -179,7 +180,7 @@ class TraceWriter:
             dialects.check_file(connection, self.part)
 
     def finish(self) -> None:
-        """Indexes if there are none yet, views, check, and the rename that makes the trace visible.
+        """Indexes if there are none yet, views, check, and the step that makes the trace visible.
 
         Raises StoreFull, StoreError, CollectCancelled.
         """
@@ -190,7 +191,7 @@ class TraceWriter:
         if not self._checked:
             dialects.check_file(self.connection, self.part)
         self._close()
-        put_in_place(self.part, self.target, self._should_cancel)
+        self._place()
         self._finished = True
 
     def discard(self) -> None:
@@ -221,17 +222,18 @@ class TraceWriter:
 
 
 @contextlib.contextmanager
-def amended(folder: TraceFolder, key: str, should_cancel: Callable[[], bool] | None = None) -> Iterator[Connection]:
+def amended(folder: TraceStore, key: str, should_cancel: Callable[[], bool] | None = None) -> Iterator[Connection]:
     """A connection to a copy of a finished trace; what was committed there takes the trace's place when the block ends without an error.
 
     Whoever asks holds the trace's lock. Raises StoreFull, StoreError, CollectCancelled; StoreTooNew, StoreTooOld by its version.
     """
-    part, target = folder.part_path(key), folder.trace_path(key)
+    part = folder.part_path(key)
     folder.trace(key)
     remove_part(part)
     try:
         try:
-            copied(target, part, should_cancel)
+            with folder.fetched(key, should_cancel or (lambda: False)) as whole:
+                copied(whole, part, should_cancel)
         except OSError as error:
             kind = StoreFull if error.errno == errno.ENOSPC else StoreError
             raise kind(f"{part}: a copy of the trace cannot be written ({error.strerror}). It stays as it was.") from error
@@ -243,7 +245,7 @@ def amended(folder: TraceFolder, key: str, should_cancel: Callable[[], bool] | N
                 dialects.check_file(connection, part)
         finally:
             engine.dispose()
-        put_in_place(part, target, should_cancel)
+        folder.place(key, should_cancel)
     finally:
         remove_part(part)
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from collector.errors import StoreError
+from collector.errors import NotAFolder, StoreError
 from collector.limits import WhichSocket, parse_moment, parse_which_socket, parse_who
 from collector.plain import say
 
 if TYPE_CHECKING:
     from collector.store.catalog import Entry
     from collector.store.engine import TraceFolder
+    from collector.store.stores import TraceStore
 
 __all__ = [
     "Verbs",
@@ -26,6 +27,7 @@ __all__ = [
     "output_path",
     "refusal",
     "socket_of",
+    "store_of",
     "tell_note",
     "whole_trace",
 ]
@@ -51,8 +53,8 @@ def add_database(parser: argparse.ArgumentParser) -> None:
     """The option that names the folder of the traces."""
     parser.add_argument(
         "--database",
-        metavar="FOLDER",
-        help="folder of the traces; default: $SOCKSCOPE_DATABASE, else a folder in your user data",
+        metavar="PLACE",
+        help="folder of the traces, or postgresql://USER@HOST/DATABASE; default: $SOCKSCOPE_DATABASE, else a folder in your user data",
     )
 
 
@@ -81,17 +83,28 @@ def add_times(parts: "argparse._ActionsContainer") -> None:
     parts.add_argument("--to", dest="to_ns", type=checked(parse_moment), metavar="TIME", help="what begins then or earlier")
 
 
-def folder_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceFolder":
-    """The folder that the command line or the environment names.
+def store_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceStore":
+    """The folder or the server that the command line or the environment names.
 
     `must_exist` is for verbs that only look at what is there: a folder that was named and is missing is a mistake, while the default one
     may just not be there yet. Raises NotAFolder, StoreError.
     """
-    from collector.store.engine import ENVIRONMENT_VARIABLE, TraceFolder
+    from collector.store.engine import ENVIRONMENT_VARIABLE
+    from collector.store.stores import open_store
 
-    folder = TraceFolder(args.database)
-    folder.check(must_exist=must_exist and bool(args.database is not None or os.environ.get(ENVIRONMENT_VARIABLE)))
-    return folder
+    store = open_store(args.database)
+    store.check(must_exist=must_exist and bool(args.database is not None or os.environ.get(ENVIRONMENT_VARIABLE)))
+    return store
+
+
+def folder_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceFolder":
+    """The same, for verbs that work with a folder alone. Raises NotAFolder for a server."""
+    from collector.store.engine import TraceFolder
+
+    store = store_of(args, must_exist=must_exist)
+    if not isinstance(store, TraceFolder):
+        raise NotAFolder(f"{store.title}: this is a server, and sockscope {args.verb} works with a folder. Name one with --database.")
+    return store
 
 
 def output_path(output: str | None, name: str) -> Path:
@@ -100,13 +113,13 @@ def output_path(output: str | None, name: str) -> Path:
     return target / name if target.is_dir() else target
 
 
-def refusal(target: Path, folder: "TraceFolder", *, force: bool) -> str | None:
+def refusal(target: Path, folder: "TraceStore", *, force: bool) -> str | None:
     """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot.
 
     Nothing goes into the folder of the traces itself: no force replaces the catalog or another trace.
     """
     if folder.holds(target):
-        raise StoreError(f"{target}: this is within the database itself, {folder.root}. Name a place outside of it with -o.")
+        raise StoreError(f"{target}: this is within the database itself, {folder.title}. Name a place outside of it with -o.")
     if not target.exists():
         return None
     if not target.is_file():
@@ -134,13 +147,13 @@ def socket_of(text: str) -> WhichSocket:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def whole_trace(entry: "Entry", folder: "TraceFolder", *, then: str) -> "Entry":
+def whole_trace(entry: "Entry", folder: "TraceStore", *, then: str) -> "Entry":
     """The entry of a trace whose file is there. `then` is what can be done once it is collected again. Raises StoreError."""
     if folder.has_trace(entry.key):
         return entry
     if entry.state == "complete":
         raise StoreError(
-            f"{entry.key}: the file of this trace is missing: {folder.trace_path(entry.key)}. Collect {entry.name} again, then {then}."
+            f"{entry.key}: the file of this trace is missing: {folder.whereabouts(entry.key)}. Collect {entry.name} again, then {then}."
         )
     raise StoreError(f"{entry.key}: this trace is not complete ({entry.state}). Collect its file again, then {then}.")
 

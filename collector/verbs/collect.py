@@ -10,13 +10,13 @@ from collector.errors import PackageError, TraceError
 from collector.limits import KINDS, Limits
 from collector.plain import say
 from collector.retention import parse_amount
-from collector.verbs.arguments import Verbs, add_database, add_range, checked, folder_of, new_verb, tell_note
+from collector.verbs.arguments import Verbs, add_database, add_range, checked, new_verb, store_of, tell_note
 from collector.verbs.gating import add_gate, verdict_of, wrong_gate
 from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
 from collector.verbs.storing import Results, collect_file, collect_source, summary
 
 if TYPE_CHECKING:
-    from collector.store.engine import TraceFolder
+    from collector.store.stores import TraceStore
     from collector.symbols import Symbols
 
 __all__ = ["add", "run"]
@@ -97,10 +97,10 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
             symbols = stack.enter_context(Symbols(args.symbols))
         if args.follow:
-            return follow_file(args, folder_of(args), should_cancel, symbols, limits)
+            return follow_file(args, store_of(args), should_cancel, symbols, limits)
         if args.watch is not None:
-            return watch_folder(args, folder_of(args), should_cancel, symbols, limits)
-        folder = folder_of(args)
+            return watch_folder(args, store_of(args), should_cancel, symbols, limits)
+        folder = store_of(args)
         if args.joined_as:
             try:
                 return _collect_as_one(args, folder, should_cancel, symbols, limits)
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 
 def _collect_all(
-    args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits
+    args: argparse.Namespace, folder: "TraceStore", should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits
 ) -> int:
     results = Results()
     left = list(args.files)
@@ -135,17 +135,16 @@ def _collect_all(
 
 
 def _collect_as_one(
-    args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits
+    args: argparse.Namespace, folder: "TraceStore", should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits
 ) -> int:
     """Collect all files as one trace. Raises TraceError."""
-    from collector.collecting import unpacking_place
     from collector.packages import traces_in
     from collector.together import one_trace
 
     def refuse(sentence: str) -> None:
         raise PackageError(f"{sentence} Without it the trace would not be whole.")
 
-    place = unpacking_place(folder)
+    place = folder.unpacking_place()
     with contextlib.ExitStack() as stack:
         sources = []
         for file in args.files:

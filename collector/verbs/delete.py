@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, new_verb, store_of
 
 __all__ = ["add", "run"]
 
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     """Delete one trace. Raises StoreError."""
     from collector.store.catalog import Catalog
 
-    catalog = Catalog.existing(folder_of(args, must_exist=True))
+    catalog = Catalog.existing(store_of(args, must_exist=True))
     entry = catalog.find(args.trace)
     catalog.remove(entry.key)
     say(f"Deleted {entry.key}  {entry.name}.")

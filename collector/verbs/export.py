@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from collector.limits import Limits
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, add_range, folder_of, new_verb, output_path, refusal, socket_of, whole_trace
+from collector.verbs.arguments import Verbs, add_database, add_range, new_verb, output_path, refusal, socket_of, store_of, whole_trace
 
 if TYPE_CHECKING:
     from collector.store.copying import Change
-    from collector.store.engine import TraceFolder
+    from collector.store.stores import TraceStore
 
 __all__ = ["add", "run"]
 
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if wrong := _wrong_usage(args, form, limits, VIEWS) or (_no_folder(args.output) if is_folder else None):
         say(f"sockscope export: {wrong}", file=sys.stderr)
         return 2
-    folder = folder_of(args, must_exist=True)
+    folder = store_of(args, must_exist=True)
     entry = whole_trace(Catalog.readable(folder).find(args.trace), folder, then="export it")
     key = f"{entry.key}{limits.suffix}{MASKED_KEY if args.mask else ''}"
     target = output_path(args.output, _default_name(key, form, views))
@@ -165,7 +165,7 @@ def _default_name(key: str, form: str, views: list[str]) -> str:
     return f"{key}-{views[0]}.{form}" if len(views) == 1 else f"{key}-{form}"
 
 
-def _refusal(target: Path, folder: "TraceFolder", *, is_folder: bool, force: bool) -> str | None:
+def _refusal(target: Path, folder: "TraceStore", *, is_folder: bool, force: bool) -> str | None:
     """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot."""
     if is_folder and target.exists() and not folder.holds(target):
         return f"{target}: this is there already. Name another folder with -o, or remove it: what is in a folder is never replaced."

@@ -14,7 +14,7 @@ from collector.plain import say
 if TYPE_CHECKING:
     from collector.limits import Limits
     from collector.stages import ImportReport
-    from collector.store.engine import TraceFolder
+    from collector.store.stores import TraceStore
     from collector.symbols import Symbols
 
 __all__ = ["add_growing", "follow_file", "watch_folder", "wrong_usage"]
@@ -70,7 +70,7 @@ def wrong_usage(args: argparse.Namespace) -> str:
 
 
 def follow_file(
-    args: argparse.Namespace, folder: "TraceFolder", should_stop: Callable[[], bool], symbols: "Symbols | None", limits: "Limits"
+    args: argparse.Namespace, folder: "TraceStore", should_stop: Callable[[], bool], symbols: "Symbols | None", limits: "Limits"
 ) -> int:
     """Follow one file, and say where it can be seen. Raises TraceError."""
     from collector.follow import follow
@@ -118,7 +118,7 @@ def _while_stdin(should_stop: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def watch_folder(
-    args: argparse.Namespace, folder: "TraceFolder", should_stop: Callable[[], bool], symbols: "Symbols | None", limits: "Limits"
+    args: argparse.Namespace, folder: "TraceStore", should_stop: Callable[[], bool], symbols: "Symbols | None", limits: "Limits"
 ) -> int:
     """Collect what is put into a folder until it is told to stop. Raises TraceError where nothing more can be stored."""
     from collector.verbs.storing import Results, collect_file

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, new_verb, store_of
 
 __all__ = ["add", "run"]
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     if args.clear and args.words:
         say("sockscope label: --clear takes the label away; give either words or --clear.", file=sys.stderr)
         return 2
-    folder = folder_of(args, must_exist=True)
+    folder = store_of(args, must_exist=True)
     if not args.words and not args.clear:
         entry = Catalog.readable(folder).find(args.trace)
         say(entry.label or f"{entry.key}  {entry.name} has no label.")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, new_verb, store_of
 
 __all__ = ["add", "run"]
 
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     """Print the traces, newest first. Raises StoreError."""
     from collector.store.catalog import Catalog
 
-    folder = folder_of(args, must_exist=True)
+    folder = store_of(args, must_exist=True)
     entries, limits = [], {}
     if folder.has_catalog():
         catalog = Catalog.readable(folder)
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
         print(json.dumps([asdict(entry) | more[entry.key] for entry in entries], indent=2))
         return 0
     if not entries:
-        say(f"There are no traces in {folder.root}. Collect one: sockscope collect FILE.etl")
+        say(f"There are no traces in {folder.title}. Collect one: sockscope collect FILE.etl")
         return 0
     width = max(12, *(len(entry.key) for entry in entries)) + 2
     say(f"{'KEY':<{width}}{'STATE':<13}{'START (UTC)':<21}{'RECORDS':>12}{'SOCKETS':>10}  NAME")

@@ -3,31 +3,67 @@
 import argparse
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from collector.errors import StoreError
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, new_verb, store_of
+
+if TYPE_CHECKING:
+    from collector.store.engine import TraceFolder
+    from collector.store.server import TraceServer
 
 __all__ = ["add", "run"]
 
 EXAMPLE = """example:
   sockscope migrate
-      brings the catalog and every trace to the version of this program; a trace is changed on a copy that takes its place"""
+      brings the catalog and every trace to the version of this program; a trace is changed on a copy that takes its place
+  sockscope migrate --database postgresql://collector@db/traces --grant-to dashboard
+      makes the tables of a server or brings them up to date, and lets the role `dashboard` read them and write notes and labels"""
 
 
 def add(verbs: Verbs) -> None:
     """Declare the verb."""
     parser = new_verb(verbs, "migrate", "bring the database up to date after an update of sockscope", EXAMPLE)
+    parser.add_argument(
+        "--grant-to", action="append", default=[], metavar="ROLE", help="let a role of the server read, and write notes; may be repeated"
+    )
     add_database(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     """Bring everything up to date; a trace that cannot be is named, and the others go on. Raises StoreError."""
+    from collector.store.engine import TraceFolder
+
+    store = store_of(args, must_exist=True)
+    if isinstance(store, TraceFolder):
+        if args.grant_to:
+            say("sockscope migrate: --grant-to is for a server; whom a folder is open to, its permissions say.", file=sys.stderr)
+            return 2
+        return _migrate_folder(store)
+    from collector.store.server import TraceServer
+
+    assert isinstance(store, TraceServer)
+    return _migrate_server(store, args.grant_to)
+
+
+def _migrate_server(server: "TraceServer", roles: list[str]) -> int:
+    is_new = not server.has_catalog()
+    server.make()
+    is_changed = server.migrate()
+    said = "made" if is_new else "brought up to date" if is_changed else "current"
+    say(f"{server.title}: the tables are {said}.")
+    for role in roles:
+        server.grant_to(role)
+        say(f"The role {role} may read, and write notes and labels.")
+    return 0
+
+
+def _migrate_folder(folder: "TraceFolder") -> int:
     from collector.store.catalog import Catalog
     from collector.store.migrate import upgrade_trace
 
-    folder = folder_of(args, must_exist=True)
     catalog = Catalog.existing(folder)
     changed = failed = 0
     for key in folder.trace_keys():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from collector.errors import StoreError
 from collector.plain import say
 from collector.retention import Candidate, Plan, parse_age, parse_amount, plan
-from collector.verbs.arguments import Verbs, add_database, checked, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, checked, new_verb, store_of
 
 if TYPE_CHECKING:
     from collector.store.catalog import Catalog
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if args.older_than is None and args.keep_bytes is None:
         say("sockscope prune: say what may go, with --older-than 30d or --keep-bytes 20GB.", file=sys.stderr)
         return 2
-    folder = folder_of(args, must_exist=True)
+    folder = store_of(args, must_exist=True)
     catalog = Catalog.readable(folder) if args.dry_run else Catalog.existing(folder)
     if not args.dry_run:
         catalog.settle()
@@ -100,10 +100,7 @@ def _candidates(catalog: "Catalog") -> list[Candidate]:
     notes, folder = noted(catalog), catalog.folder
     found = []
     for entry in catalog.entries():
-        try:
-            size_bytes = folder.trace_path(entry.key).stat().st_size
-        except OSError:
-            size_bytes = 0
+        size_bytes = folder.size_of(entry.key)
         is_busy = entry.state in ("collecting", "live") or folder.is_being_collected(entry.key)
         collected = _when(entry.finished_utc or entry.collected_utc)
         found.append(Candidate(entry.key, entry.name, entry.label, collected, size_bytes, notes.get(entry.key, 0), is_busy))

@@ -193,18 +193,17 @@ def collect_and_link(args: argparse.Namespace, files: Sequence[Path], should_can
 
     Raises TraceError.
     """
-    from collector.collecting import unpacking_place
     from collector.source import Source
     from collector.together import one_trace
-    from collector.verbs.arguments import folder_of
+    from collector.verbs.arguments import store_of
     from collector.verbs.storing import collect_source, summary
 
-    folder = folder_of(args)
+    folder = store_of(args)
     with ExitStack() as stack:
         sources = [stack.enter_context(Source.open(file)) for file in files]
         source = sources[0]
         if len(sources) > 1:
-            source = stack.enter_context(one_trace(sources, place=unpacking_place(folder), should_cancel=should_cancel))
+            source = stack.enter_context(one_trace(sources, place=folder.unpacking_place(), should_cancel=should_cancel))
         report = collect_source(source, folder, should_cancel)
     say(summary(report))
     say(f"{_ADDRESS}{report.key}  (while `sockscope serve` runs)", flush=True)

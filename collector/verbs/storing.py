@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collector.limits import Limits
     from collector.pipeline import ImportReport, Progress
     from collector.source import Source
-    from collector.store.engine import TraceFolder
+    from collector.store.stores import TraceStore
     from collector.symbols import Symbols
 
 __all__ = ["Results", "collect_file", "collect_source", "summary", "tell"]
@@ -86,7 +86,7 @@ class Results:
 
 def collect_file(
     file: str,
-    folder: "TraceFolder",
+    folder: "TraceStore",
     should_cancel: Callable[[], bool],
     results: Results,
     *,
@@ -132,7 +132,7 @@ def collect_file(
 
 def collect_source(
     source: "Source",
-    folder: "TraceFolder",
+    folder: "TraceStore",
     should_cancel: Callable[[], bool],
     *,
     keep: bool = False,

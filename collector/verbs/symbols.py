@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, folder_of, new_verb
+from collector.verbs.arguments import Verbs, add_database, new_verb, store_of
 
 __all__ = ["add", "run"]
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     from collector.store.catalog import Catalog
     from collector.symbols import Symbols
 
-    folder = folder_of(args, must_exist=True)
+    folder = store_of(args, must_exist=True)
     entry = Catalog.existing(folder).find(args.trace)
     with Symbols(args.folders) as symbols:
         naming = name_trace(folder, entry.key, symbols, should_cancel)
