@@ -5,17 +5,14 @@ again, and the next rows follow it in the order (sort value, n). `n` counts in t
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
-    ColumnClause,
     ColumnElement,
     Connection,
     FromClause,
-    Integer,
-    Join,
     Row,
     Select,
     and_,
@@ -24,14 +21,14 @@ from sqlalchemy import (
     or_,
     select,
     true,
-    type_coerce,
     union_all,
 )
-from sqlalchemy.sql.visitors import iterate
 
 from app.filters import Conditions, Filter, parse_conditions
 from app.links import BadLink, parse_moment
+from app.planning import without_index, without_joins
 from app.queries.resolution import LONG_NS
+from app.sort_groups import Place, SortGroups, numbers_by_group
 from collector.errors import StoreSlow
 from collector.store.tables import THIS_TRACE
 
@@ -54,7 +51,6 @@ __all__ = [
     "fetch",
     "number_at",
     "parse_order",
-    "without_index",
 ]
 
 PAGE_SIZE = 100
@@ -89,6 +85,7 @@ class Sort:
     column: ColumnElement[Any]  # Any: columns of every type can be sorted by
     falls: bool = False
     is_time: bool = False
+    groups: SortGroups | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +189,21 @@ def fetch(
     of the trace has no row at the position.
     """
     order, key, n = asked.order, asked.order.sort.column, table.c.n
+    after = None if asked.after is None else _place(db, rows, table, moment, order, asked.after)
+    if order.sort.groups is not None and not asked.where.items:
+        return _read(
+            db,
+            rows,
+            table,
+            moment,
+            list(numbers_by_group(db, table, order.sort.groups, falls=order.falls, after=after, limit=asked.limit + 1)),
+            asked.limit,
+        )
     conditions = [table.c.trace_id == THIS_TRACE, *asked.where.clauses()]
-    if asked.after is not None:
-        conditions.append(_beyond(db, rows, table, moment, order, asked.after))
+    if after is not None:
+        conditions.append(_beyond(order, n, after))
     counted = without_index(n) if asked.where.is_narrow else n
-    narrow = _without_joins(rows, table, [key, *conditions]).with_only_columns(n.label("n"), key.label("key")).where(*conditions)
+    narrow = without_joins(rows, table, [key, *conditions]).with_only_columns(n.label("n"), key.label("key")).where(*conditions)
     parts = [narrow.where(part) for part in _ranges(db, table, moment, asked.where, are_moments=are_moments, long_lived=long_lived)]
     numbers: list[int] = []
     if len(parts) == 1:
@@ -205,8 +212,21 @@ def fetch(
         limited = [part.order_by(*_directions(order, key, counted)).limit(asked.limit + 1).subquery() for part in parts]
         both = union_all(*(select(part.c.n, part.c.key) for part in limited)).subquery()
         numbers = list(db.execute(select(both.c.n).order_by(*_directions(order, both.c.key, both.c.n)).limit(asked.limit + 1)).scalars())
-    has_more = len(numbers) > asked.limit
-    numbers = numbers[: asked.limit]
+    return _read(db, rows, table, moment, numbers, asked.limit)
+
+
+def _read(
+    db: Connection,
+    rows: Select[Any],  # Any: as above
+    table: FromClause,
+    moment: Moment,
+    numbers: list[int],
+    limit: int,
+) -> Fetched:
+    """The rows of these numbers; where there are more than the limit, the page ends before the last."""
+    n = table.c.n
+    has_more = len(numbers) > limit
+    numbers = numbers[:limit]
     by_number: dict[int, Row[Any]] = {}  # Any: as above
     for begin in range(0, len(numbers), _AT_ONCE):
         some = numbers[begin : begin + _AT_ONCE]
@@ -217,20 +237,6 @@ def fetch(
         return Fetched(found, None)
     last = found[-1]
     return Fetched(found, Position(last._moment, _place_of(db, table, moment, last._moment, last._n)))
-
-
-def _without_joins(rows: Select[Any], table: FromClause, wanted: Sequence[ColumnElement[Any]]) -> Select[Any]:  # Any: as above
-    """The select from the table alone, where nothing that is wanted comes from what it is joined to: millions of look-ups less."""
-    if rows.whereclause is not None:
-        return rows
-    joined = {one for source in rows.get_final_froms() for one in _sources(source)} - {table}
-    used = {column.table for part in wanted for column in iterate(part) if isinstance(column, ColumnClause) and column.table is not None}
-    return rows if joined & used else select(table.c.n).select_from(table)
-
-
-def _sources(source: FromClause) -> list[FromClause]:
-    """The tables and aliases that a join is made of."""
-    return [*_sources(source.left), *_sources(source.right)] if isinstance(source, Join) else [source]
 
 
 def _directions(order: Order, key: ColumnElement[Any], n: ColumnElement[Any]) -> tuple[ColumnElement[Any], ...]:  # Any: as above
@@ -263,11 +269,6 @@ def _ranges(
     return [and_(n >= lower, *upper), and_(long_lived, without_index(n) < lower, *upper)]
 
 
-def without_index(n: ColumnElement[Any]) -> ColumnElement[Any]:  # Any: an integer
-    """A number that no index gives the planner: it is to find the rows by another one."""
-    return type_coerce(n, Integer).op("+")(0)
-
-
 def number_at(db: Connection, table: FromClause, moment: Moment, ns: int) -> int:
     """The first `n` of a table whose moment is not before a time; one past the last where all are before. `n` counts in time order."""
     n, own = table.c.n, table.c.trace_id == THIS_TRACE
@@ -296,23 +297,28 @@ def _place_of(db: Connection, table: FromClause, moment: Moment, ns: int, number
     return int(db.execute(select(func.count()).where(table.c.trace_id == THIS_TRACE, table.c.n.between(first, number))).scalar_one())
 
 
-def _beyond(
+def _place(
     db: Connection,
-    rows: Select[Any],
+    rows: Select[Any],  # Any: as above
     table: FromClause,
     moment: Moment,
     order: Order,
-    after: Position,  # Any: as above
-) -> ColumnElement[bool]:
-    """The condition of the rows that follow a position."""
-    key, n = order.sort.column, table.c.n
+    after: Position,
+) -> Place:
+    """The row at a position. Raises BadPosition."""
+    n = table.c.n
     first = number_at(db, table, moment, after.ns)
-    at = rows.with_only_columns(n, key, _value(moment)).where(table.c.trace_id == THIS_TRACE, n >= first).order_by(n)
+    at = rows.with_only_columns(n, order.sort.column, _value(moment)).where(table.c.trace_id == THIS_TRACE, n >= first).order_by(n)
     found = db.execute(at.limit(1).offset(max(after.place, 1) - 1)).first()
     if found is None or found[2] != after.ns:
         raise BadPosition(f"after={after}: this copy of the trace has no such page. Begin with the first.")
-    number, value, _ = found
-    later: ColumnElement[bool] = n < number if order.falls else n > number
+    return Place(found[0], found[1])
+
+
+def _beyond(order: Order, n: ColumnElement[int], place: Place) -> ColumnElement[bool]:
+    """The condition of the rows that follow a place."""
+    key, value = order.sort.column, place.value
+    later: ColumnElement[bool] = n < place.number if order.falls else n > place.number
     if order.sort.is_time:
         return later
     if value is None:
@@ -335,7 +341,7 @@ def count_up_to(
     total = 0
     for part in _ranges(db, table, moment, where, are_moments=are_moments, long_lived=long_lived):
         conditions = [table.c.trace_id == THIS_TRACE, *where.clauses(), part]
-        some = _without_joins(rows, table, conditions).with_only_columns(table.c.n).where(*conditions)
+        some = without_joins(rows, table, conditions).with_only_columns(table.c.n).where(*conditions)
         try:
             total += int(db.execute(select(func.count()).select_from(some.limit(COUNT_CEILING + 1 - total).subquery())).scalar_one())
         except StoreSlow:

@@ -128,6 +128,8 @@ MAP: dict[str, tuple[str, ...]] = {
         "app.links",
         "app.page",
         "app.paging",
+        "app.planning",
+        "app.sort_groups",
         "app.keyset",
         "app.format",
         "app.recording",

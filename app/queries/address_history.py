@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, func,
 
 from app import format as fmt
 from app.links import ProcessRef
-from app.paging import without_index
+from app.planning import without_index
 from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.operations import OperationRow, operation, operation_rows
 from app.queries.overlaps import OverlapRow, overlap, overlap_rows

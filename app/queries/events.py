@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, false, func,
 from app import format as fmt
 from app.filters import Conditions, Filter, parse_bytes, parse_count
 from app.links import operation_link
-from app.paging import Asked, BadPosition, Position, Sort, number_at, without_index
+from app.paging import Asked, BadPosition, Position, Sort, number_at
+from app.planning import without_index
 from app.queries.connection import connection_condition, connection_filters
 from app.queries.event_rows import EventRow, event_names
 from app.queries.resolution import LONG_NS

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, case, func, literal_column, select
 from sqlalchemy.sql.elements import ColumnElement
 
-from app.paging import without_index
+from app.planning import without_index
 from app.queries.heap_scan import LIFETIMES, SIZES, Group, in_scope
 from app.queries.heap_timeline import HeapScope
 from app.queries.resolution import LONG_NS

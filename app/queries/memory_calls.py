@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Connection, and_, literal_column, select
 
 from app import format as fmt
 from app.links import ProcessRef
-from app.paging import without_index
+from app.planning import without_index
 from app.queries.who import process_columns, process_ref, process_table
 from collector.store.tables import LARGE_BYTES, THIS_TRACE, TRACE
 

@@ -26,6 +26,7 @@ from app.queries.who import (
     socket_ref,
     socket_table,
 )
+from app.sort_groups import SortGroups
 from collector.store.tables import THIS_TRACE, TRACE
 from collector.words import BUFFER_CLASSES, MATCHES, OPERATION_KINDS, OUTCOMES, SPACES, word_at
 
@@ -223,9 +224,20 @@ _MOMENT = (operation.c.posted_ns, operation.c.completed_ns)
 _LONG_LIVED: ColumnElement[bool] = literal_column(f"(operation.end_ns IS NULL OR operation.end_ns - operation.posted_ns > {LONG_NS})")
 """The condition of the index ix_operation_long, word by word."""
 
+
+def _of_image(image: str | None) -> ColumnElement[bool]:
+    """Operations on the sockets of processes of this image; for None, of those whose image or process is unknown."""
+    processes = _named if image is None else _named.where(_p.c.image == image)
+    owned = select(_s.c.n).where(_s.c.trace_id == THIS_TRACE, _s.c.process_n.in_(processes))
+    return operation.c.socket_n.not_in(owned) if image is None else operation.c.socket_n.in_(owned)
+
+
+_named = select(_p.c.n).where(_p.c.trace_id == THIS_TRACE, _p.c.image.is_not(None))
+_images = select(_p.c.image).distinct().where(_p.c.trace_id == THIS_TRACE, _p.c.image.is_not(None))
+
 SORTS = (
     Sort("posted_ns", operation.c.posted_ns, is_time=True),
-    Sort("process", _p.c.image),
+    Sort("process", _p.c.image, groups=SortGroups(_images, _of_image)),
     Sort("peer", _peer.c.text),
     Sort("posted_tid", operation.c.posted_tid),
     Sort("kind", operation.c.kind),
