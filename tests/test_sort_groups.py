@@ -45,7 +45,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 
 def _expected(*, falls: bool) -> list[object]:
-    """Which operations come one after the other, by their length, which is different for each, the last of an image first where it falls."""
+    """Which operations come one after the other, by their length, different for each, the last of an image first where it falls."""
 
     def image(row: dict[str, object]) -> str | None:
         return OWNERS.get(int(str(row["socket_n"])))
