@@ -9,7 +9,7 @@ from itertools import chain
 from uuid import UUID
 
 from collector.decoder import Decoder, Tally, VersionKey
-from collector.errors import CollectCancelled, Problem, Severity, StoreLocked
+from collector.errors import CollectCancelled, Problem, Severity, StoreLocked, StoreUnreachable
 from collector.inventory import Inventory
 from collector.limits import Limits
 from collector.memory import give_back
@@ -299,7 +299,7 @@ class Import:
         self.on_progress(Progress(stage, reader.bytes_done, reader.bytes_total, self.records))
         if time.monotonic() - self._noted >= _SECONDS_BETWEEN_NOTES:
             self._noted = time.monotonic()
-            with contextlib.suppress(StoreLocked):  # a page shows older progress for a while, no more
+            with contextlib.suppress(StoreLocked, StoreUnreachable):  # a page shows older progress for a while, no more
                 self.catalog.progress(self.key, bytes_done=reader.bytes_done, bytes_total=reader.bytes_total, counts=self.totals())
                 self.catalog.known_so_far(self.key, [_copy(row) for row in problem_rows(reader.problems, self.clock)])
 

@@ -14,7 +14,7 @@ from collector.export.described import column_words, table_words
 from collector.export.forms import Kind, Named
 from collector.export.views import columns_of, opened
 from collector.store import dialects
-from collector.store.copying import Change, placed, prepared
+from collector.store.copying import Change, brings_notes, placed, prepared
 from collector.store.stores import TraceStore
 from collector.store.views import CATALOG_VIEWS, TRACE_VIEWS
 
@@ -80,7 +80,7 @@ def export_datasette(folder: TraceStore, key: str, target: Path, should_cancel: 
         with reader.connect() as connection:
             described = {view.removeprefix("v_"): columns_of(connection, view) for view in TRACE_VIEWS}
             (name,) = connection.exec_driver_sql("SELECT name FROM v_trace").scalars()
-            if changes:
+            if brings_notes(folder, *changes):
                 described |= {"notes": columns_of(connection, "v_notes")}
         reader.dispose()
         engine = dialects.bulk_engine(part / f"{key}.db", should_cancel=should_cancel)
@@ -88,7 +88,7 @@ def export_datasette(folder: TraceStore, key: str, target: Path, should_cancel: 
             with engine.connect() as connection:
                 dialects.attach(connection, source, "source")
                 numbers = _fill(connection, described)
-                if not changes:
+                if not brings_notes(folder, *changes):
                     numbers["notes"] = _notes(connection, folder, key)
                 connection.commit()
                 dialects.detach(connection, "source")

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine
 from collector.errors import CollectCancelled
 from collector.export.forms import Kind, Named, check_form, write_form
 from collector.store import dialects
-from collector.store.copying import Change, placed, prepared
+from collector.store.copying import Change, brings_notes, placed, prepared
 from collector.store.engine import check_version
 from collector.store.stores import TraceStore
 from collector.store.tables import TRACE_VERSION
@@ -45,7 +45,7 @@ def export_views(
         engine = opened(source, should_cancel)
         for view in views:
             path = part / f"{view}.{form}" if len(views) > 1 else part
-            in_catalog = view in CATALOG_VIEWS and not changes
+            in_catalog = view in CATALOG_VIEWS and not brings_notes(folder, *changes)
             with (folder.catalog() if in_catalog else engine).connect() as connection:
                 numbers[view] = _write(connection, view, form, path, should_cancel, key=key if in_catalog else None)
     return numbers

@@ -17,7 +17,7 @@ from collector.store.stores import TraceStore
 from collector.store.tables import CATALOG
 from collector.store.views import CATALOG_VIEWS, create_catalog_views
 
-__all__ = ["Change", "copy_trace", "notes_in", "placed", "prepared"]
+__all__ = ["Change", "brings_notes", "copy_trace", "notes_in", "placed", "prepared"]
 
 _PIECE_BYTES = 4 << 20
 _COPY = ".export"
@@ -56,6 +56,11 @@ def _naming(folder: TraceStore, key: str) -> Iterator[None]:
         raise StoreDamaged(words, file=str(folder.trace_path(key)), reason=error.reason) from error
 
 
+def brings_notes(folder: TraceStore, *changes: Change) -> bool:
+    """Whether the file that `prepared` gives has the trace's notes, as every copy has; else the catalog alone has them."""
+    return bool(changes) or not isinstance(folder, TraceFolder)
+
+
 @contextlib.contextmanager
 def prepared(folder: TraceStore, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
     """The file of a trace to read from: its own, or, where something is to be changed, a copy with its notes that has been.
@@ -71,6 +76,8 @@ def prepared(folder: TraceStore, key: str, should_cancel: Callable[[], bool], *c
 def _changed(folder: TraceStore, key: str, should_cancel: Callable[[], bool], *changes: Change) -> Iterator[Path]:
     if not changes:
         with folder.fetched(key, should_cancel) as whole:
+            if brings_notes(folder):
+                _add_notes(whole, _notes(folder, key))
             yield whole
         return
     copy = folder.part_path(key).with_name(f"{key}.{os.getpid()}{_COPY}")

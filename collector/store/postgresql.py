@@ -39,6 +39,18 @@ _BUSY_SECONDS = 5
 _DRIVER = "postgresql+psycopg"
 _KEEPALIVE = {"keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "6"}
 
+_FOR_LONG_WORK = {
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "maintenance_work_mem": "128MB",
+    # A collector whose machine is gone holds its lock no longer than two minutes.
+    "tcp_keepalives_idle": "60",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "6",
+    "client_connection_check_interval": "10s",
+}
+
 _SLOW = "This question takes too long. Narrow the time range or filter by process, socket or heap."
 _LOCKED_OUT = ("password authentication failed", "no password supplied", "no pg_hba.conf entry", "authentication failed")
 
@@ -47,7 +59,7 @@ def server_url(text: str) -> URL:
     """The address of a server with the driver that we use. Raises StoreError for another kind of database, or without the driver."""
     try:
         url = make_url(text)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise StoreError(
             "This is no address of a database server. It is written postgresql://USER@HOST/DATABASE, or name a folder."
         ) from error
@@ -62,14 +74,15 @@ def server_url(text: str) -> URL:
 
 def shown(url: URL) -> str:
     """The address as messages show it, without a password."""
-    return url.difference_update_query(["password"]).set(drivername="postgresql").render_as_string(hide_password=True)
+    plain = url.difference_update_query(["password"]).set(drivername=url.drivername.partition("+")[0])
+    return plain.render_as_string(hide_password=True).replace("%2F", "/")
 
 
 def connect_arguments(url: URL, **settings: str) -> dict[str, str]:
     """What every connection is opened with; `settings` are parameters of the server for its session."""
     options = " ".join(f"-c {name}={value}" for name, value in ({"search_path": SCHEMA} | settings).items())
     given = {name: value for name, value in url.query.items() if isinstance(value, str)}
-    defaults = {"connect_timeout": str(_CONNECT_SECONDS), "application_name": "sockscope"} | _KEEPALIVE
+    defaults = {"connect_timeout": str(_CONNECT_SECONDS), "application_name": "sockscope", "client_encoding": "utf8"} | _KEEPALIVE
     own = {name: value for name, value in defaults.items() if name not in given}
     return own | {"options": f"{given.get('options', '')} {options}".strip()}
 
@@ -88,8 +101,7 @@ def writing_engine(url: URL) -> Engine:
 
 def bulk_engine(url: URL) -> Engine:
     """An engine for what takes long: copying rows, changing tables. Nothing ends it but its errors."""
-    settings = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0"}
-    engine = create_engine(url, poolclass=NullPool, connect_args=connect_arguments(url, maintenance_work_mem="128MB", **settings))
+    engine = create_engine(url, poolclass=NullPool, connect_args=connect_arguments(url, **_FOR_LONG_WORK))
     name_errors(engine, url)
     return engine
 
@@ -107,6 +119,8 @@ def name_errors(engine: Engine, url: URL) -> None:
 
     @event.listens_for(engine, "handle_error")
     def failed(context: ExceptionContext) -> None:
+        if context.is_pre_ping:
+            return  # a kept connection that died is replaced by a new one
         error = error_of(context.original_exception, url)
         if error is not None:
             raise error from context.original_exception
@@ -130,7 +144,9 @@ def error_of(error: BaseException, url: URL) -> TraceError | None:
     where, said = shown(url), _first_line(str(error))
     code = error.sqlstate
     if code is None:
-        return _unreachable(where, said, url) if isinstance(error, psycopg.OperationalError) else None
+        if isinstance(error, psycopg.OperationalError):
+            return _unreachable(where, said, url)
+        return StoreError(f"{where}: {said}.") if "connection option" in said or "connection info string" in said else None
     if code == "57014":
         return StoreSlow(_SLOW)
     if code in ("55P03", "40P01", "40001"):

@@ -9,13 +9,14 @@ import contextlib
 import hashlib
 import os
 import secrets
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import platformdirs
 from sqlalchemy import Connection, Engine, func, insert, select, update
 
-from collector.errors import CollectCancelled, StoreError, StoreLocked, StoreSlow, StoreTooNew, StoreTooOld
+from collector.errors import CollectCancelled, StoreError, StoreLocked, StoreReadOnly, StoreSlow, StoreTooNew, StoreTooOld, StoreUnreachable
 from collector.store import locks, postgresql
 from collector.store.engine import QUERY_SECONDS, is_key
 from collector.store.fetching import fetch_rows
@@ -48,6 +49,7 @@ class TraceServer:
         self._bulk = postgresql.bulk_engine(self.url)
         self._reader = reading_engine(self.url, limit_seconds=limit_seconds)
         self._is_checked = False
+        self._finish = weakref.finalize(self, self._reader.dispose)  # a verb that is done says nothing
 
     def __repr__(self) -> str:
         return f"TraceServer({self.title!r})"
@@ -58,7 +60,7 @@ class TraceServer:
 
     def close(self) -> None:
         """Close the connections that wait for the next question."""
-        self._reader.dispose()
+        self._finish()
 
     # ------------------------------------------------------------------------------------------------ the database
 
@@ -109,6 +111,11 @@ class TraceServer:
         with self._bulk.connect() as connection:
             if not _has_catalog(connection):
                 raise StoreError(f"{self.title}: there are no traces here yet. Collect one: sockscope collect FILE.etl")
+            if not connection.exec_driver_sql("SELECT has_schema_privilege(%s, 'USAGE')", (SCHEMA,)).scalar_one():
+                raise StoreReadOnly(
+                    f"{self.title}: the role {self.url.username or 'of this user'} may not read the traces. "
+                    "Have their owner run: sockscope migrate --grant-to ROLE"
+                )
             found = sorted(connection.execute(select(revision.c.version_num)).scalars())
         wanted = [CATALOG_VERSION, TRACE_VERSION]
         if found == wanted:
@@ -193,15 +200,28 @@ class TraceServer:
         """Copy the rows of the local file to the server, and make them the trace's."""
         should_cancel = should_cancel or (lambda: False)
         connection = self._held[key]
-        with self._long(should_cancel, "Cancelled. Nothing was stored."), connection.begin():
-            number = int(connection.execute(select(trace_number.next_value())).scalar_one())
-            tables = load_rows(connection, self.part_path(key), number, should_cancel)
-            connection.execute(update(trace_load).where(trace_load.c.key == key, trace_load.c.is_current).values(is_current=False))
-            load = {"number": number, "key": key, "is_current": True, "size_bytes": _size_of(connection, tables, number)}
-            connection.execute(insert(trace_load).values(load))
-            attach_partitions(connection, tables, number)
+        with self._long(should_cancel, "Cancelled. Nothing was stored."):
+            self._hold_still(connection, key)
+            with connection.begin():
+                number = int(connection.execute(select(trace_number.next_value())).scalar_one())
+                tables = load_rows(connection, self.part_path(key), number, should_cancel)
+                connection.execute(update(trace_load).where(trace_load.c.key == key, trace_load.c.is_current).values(is_current=False))
+                load = {"number": number, "key": key, "is_current": True, "size_bytes": _size_of(connection, tables, number)}
+                connection.execute(insert(trace_load).values(load))
+                attach_partitions(connection, tables, number)
         remove_part(self.part_path(key))
         self._sweep()
+
+    def _hold_still(self, connection: Connection, key: str) -> None:
+        """Take the lock of a trace again where the server was restarted since. Raises StoreLocked where somebody else has it now."""
+        try:
+            connection.exec_driver_sql("SELECT 1")
+        except StoreUnreachable:
+            connection.invalidate()
+            connection.rollback()
+            if not try_hold(connection, lock_of(key)):
+                raise StoreLocked(f"{key}: the server was restarted, and another collector collects this trace now.") from None
+        connection.commit()
 
     @contextlib.contextmanager
     def _long(self, should_cancel: Callable[[], bool], words: str) -> Iterator[None]:

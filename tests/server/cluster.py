@@ -14,7 +14,6 @@ _SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "shared_buffers": "32MB",
     "max_connections": "40",
     "autovacuum": "off",
@@ -22,6 +21,8 @@ _SETTINGS = {
     "lc_messages": "C",
 }
 _PORT = 5432
+_WHO_MAY_ENTER = "local all keyed scram-sha-256\nlocal all all trust\n"
+"""The role `keyed` needs a password; others, in the tests' own folder, do not."""
 
 
 def programs() -> Path | None:
@@ -48,6 +49,7 @@ class Cluster:
         self._run("initdb", "-D", str(self._data), "-U", "owner", "--auth=trust", f"--encoding={encoding}", "--locale=C", "--no-sync")
         lines = [f"{name} = '{value}'\n" for name, value in (_SETTINGS | {"unix_socket_directories": str(self.folder)}).items()]
         self._run("tee", "-a", str(self._data / "postgresql.conf"), given="".join(lines))
+        self._run("tee", str(self._data / "pg_hba.conf"), given=_WHO_MAY_ENTER)
         self.start()
 
     def start(self) -> None:
@@ -61,6 +63,12 @@ class Cluster:
     def is_running(self) -> bool:
         """Whether the server runs."""
         return (self._data / "postmaster.pid").exists()
+
+    def restart(self) -> None:
+        """Start the server again after it was stopped."""
+        if self.is_running():
+            self.stop()
+        self.start()
 
     def url(self, database: str, user: str = "owner") -> str:
         """The address of a database of it, as `--database` takes it."""

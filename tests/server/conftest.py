@@ -1,10 +1,13 @@
 """Fixtures of the tests that need a PostgreSQL server; without one they are skipped."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
+from pathlib import Path
 
 import pytest
 
+from tests.build.imported import Imported
 from tests.server.cluster import Cluster, programs
 
 _numbers = count(1)
@@ -17,14 +20,25 @@ def cluster() -> Iterator[Cluster]:
     found = programs()
     if found is None:
         pytest.skip("PostgreSQL is not installed")
-    cluster = Cluster(found)
-    yield cluster
-    cluster.close()
+    with closing(Cluster(found)) as cluster:
+        yield cluster
 
 
 @pytest.fixture
-def server_url(cluster: Cluster) -> str:
-    """The address of an empty database."""
+def database_name(cluster: Cluster) -> str:
+    """The name of an empty database."""
     name = f"test{next(_numbers)}"
     cluster.sql(f"CREATE DATABASE {name}")
-    return cluster.url(name)
+    return name
+
+
+@pytest.fixture
+def server_url(cluster: Cluster, database_name: str) -> str:
+    """The address of an empty database."""
+    return cluster.url(database_name)
+
+
+@pytest.fixture(scope="session")
+def sample_file(sample: Imported) -> Path:
+    """The sample trace."""
+    return sample.folder.root.parent / "sample.etl"

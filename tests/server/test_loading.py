@@ -46,16 +46,15 @@ def test_every_row_of_every_table_arrives(database: str, sample: Imported) -> No
     assert filled > 40
 
 
-def test_a_partition_has_the_indexes_of_its_table(database: str, sample: Imported, cluster: Cluster) -> None:
+def test_a_partition_has_the_indexes_of_its_table(database: str, sample: Imported, cluster: Cluster, database_name: str) -> None:
     _load(database, sample.path, 7)
 
-    name = database.partition("@/")[2].partition("?")[0]
     for table in ("socket", "operation", "allocation"):
         rows = cluster.sql(
             "SELECT c.relname, parent.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
             "JOIN pg_inherits h ON h.inhrelid = c.oid "
             f"JOIN pg_class parent ON parent.oid = h.inhparent WHERE i.indrelid = 'sockscope.{partition_name(table, 7)}'::regclass",
-            name,
+            database_name,
         )
         wanted = {(f"{index.name}_7", str(index.name)) for index in indexes_of(SERVER_TRACE.tables[table])}
         assert {(own, parent) for own, parent in rows} == wanted | {(f"pk_{table}_7", f"pk_{table}")}
@@ -84,12 +83,11 @@ def test_texts_and_bytes_of_any_kind_arrive(database: str, sample: Imported, tmp
     assert (found[-1].provider, found[-1].t_ns) == ("a\ufffdb", -(1 << 63))
 
 
-def test_a_cancelled_load_leaves_nothing(database: str, sample: Imported, cluster: Cluster) -> None:
+def test_a_cancelled_load_leaves_nothing(database: str, sample: Imported, cluster: Cluster, database_name: str) -> None:
     engine = postgresql.writing_engine(postgresql.server_url(database))
     asked = iter([False] * 30)
 
     with pytest.raises(CollectCancelled), engine.begin() as connection:
         load_rows(connection, sample.path, 3, lambda: next(asked, True))
 
-    name = database.partition("@/")[2].partition("?")[0]
-    assert cluster.sql("SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_3'", name) == [["0"]]
+    assert cluster.sql("SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_3'", database_name) == [["0"]]

@@ -15,7 +15,9 @@ from collector.store.tables import TRACE
 from tests.build.imported import Imported
 from tests.server.cluster import Cluster
 
-_NEVER = lambda: False  # noqa: E731
+
+def _never() -> bool:
+    return False
 
 
 @pytest.fixture
@@ -25,20 +27,13 @@ def server(server_url: str, tmp_path: Path) -> Iterator[TraceServer]:
         yield server
 
 
-@pytest.fixture
-def sample_file(sample: Imported) -> Path:
-    """The sample trace."""
-    return sample.folder.root.parent / "sample.etl"
-
-
 def _collect(server: TraceServer, file: Path) -> str:
     with Source.open(file) as source:
         return import_trace(source, server).key
 
 
-def _partitions(cluster: Cluster, url: str) -> int:
-    name = url.partition("@/")[2].partition("?")[0]
-    return int(cluster.sql("SELECT count(*) FROM pg_class WHERE relispartition AND relkind = 'r'", name)[0][0])
+def _partitions(cluster: Cluster, database: str) -> int:
+    return int(cluster.sql("SELECT count(*) FROM pg_class WHERE relispartition AND relkind = 'r'", database)[0][0])
 
 
 def test_a_collected_trace_is_the_same_as_in_a_folder(server: TraceServer, sample: Imported, sample_file: Path) -> None:
@@ -48,7 +43,7 @@ def test_a_collected_trace_is_the_same_as_in_a_folder(server: TraceServer, sampl
     assert ours.state == "complete"
     unlike = {name for name in theirs.__slots__ if getattr(theirs, name) != getattr(ours, name)}
     assert unlike <= {"collected_utc", "finished_utc"}
-    with server.fetched(key, _NEVER) as fetched, closing(sqlite3.connect(fetched)) as got, closing(sqlite3.connect(sample.path)) as wanted:
+    with server.fetched(key, _never) as fetched, closing(sqlite3.connect(fetched)) as got, closing(sqlite3.connect(sample.path)) as wanted:
         for table in TRACE.sorted_tables:
             names = ", ".join(f'"{c.name}"' for c in table.columns if (table.name, c.name) != ("trace", "collected_utc"))
             question = f'SELECT {names} FROM "{table.name}" ORDER BY {", ".join(c.name for c in table.primary_key.columns)}'
@@ -59,22 +54,22 @@ def test_a_collected_trace_is_the_same_as_in_a_folder(server: TraceServer, sampl
 
 
 def test_a_trace_that_is_collected_again_replaces_the_old_one(
-    server: TraceServer, sample_file: Path, cluster: Cluster, server_url: str
+    server: TraceServer, sample_file: Path, cluster: Cluster, database_name: str
 ) -> None:
     key = _collect(server, sample_file)
-    first, parts = server.number_of(key), _partitions(cluster, server_url)
+    first, parts = server.number_of(key), _partitions(cluster, database_name)
 
     assert _collect(server, sample_file) == key
 
     assert server.number_of(key) not in (None, first)
-    assert _partitions(cluster, server_url) == parts
+    assert _partitions(cluster, database_name) == parts
 
 
-def test_a_deleted_trace_leaves_nothing(server: TraceServer, sample_file: Path, cluster: Cluster, server_url: str) -> None:
+def test_a_deleted_trace_leaves_nothing(server: TraceServer, sample_file: Path, cluster: Cluster, database_name: str) -> None:
     key = _collect(server, sample_file)
     catalog = Catalog(server)
 
     catalog.remove(key)
 
     assert (catalog.entries(), server.trace_keys(), server.size_of(key)) == ([], [], 0)
-    assert _partitions(cluster, server_url) == 0
+    assert _partitions(cluster, database_name) == 0
