@@ -12,12 +12,23 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from collector.cli import add_verbs, new_parser, run
-from collector.errors import StoreError
+from collector.errors import StoreError, StoreReadOnly
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, add_times, folder_of, new_verb, output_path, refusal, socket_of, whole_trace
+from collector.verbs.arguments import (
+    Verbs,
+    add_database,
+    add_times,
+    folder_of,
+    new_verb,
+    output_path,
+    refusal,
+    socket_of,
+    store_of,
+    whole_trace,
+)
 
 if TYPE_CHECKING:
-    from collector.store.engine import TraceFolder
+    from collector.store.stores import TraceStore
 
 __all__ = ["main"]
 
@@ -128,11 +139,13 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
-    folder = folder_of(args)
-    if not folder.root.exists():
-        say(f"sockscope serve: {folder.root} is a new folder: there are no traces in it yet.", file=sys.stderr)
-    _bring_up_to_date(folder)
-    return _listen(args, folder, should_cancel)
+    from collector.store.engine import TraceFolder
+
+    store = store_of(args)
+    if not (store.root.exists() if isinstance(store, TraceFolder) else store.has_catalog()):
+        say(f"sockscope serve: {store.title}: there are no traces here yet.", file=sys.stderr)
+    _bring_up_to_date(store)
+    return _listen(args, store, should_cancel)
 
 
 def _demo(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
@@ -184,7 +197,7 @@ def _report(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if args.from_ns is not None and args.to_ns is not None and args.from_ns > args.to_ns:
         say("sockscope report: --to is before --from; give a range that runs forward.", file=sys.stderr)
         return 2
-    folder = folder_of(args, must_exist=True)
+    folder = store_of(args, must_exist=True)
     entry = whole_trace(Catalog.readable(folder).find(args.trace), folder, then="report on it")
     parts = ["sockets", args.socket.text] if args.socket else ["heap", args.process, *([args.heap] if args.heap else [])]
     name = "-".join([entry.key, *parts]).replace("@", "-")
@@ -201,7 +214,7 @@ def _report(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 
 
 def _report_of(
-    folder: "TraceFolder", key: str, parts: Sequence[str], query: dict[str, str], should_cancel: Callable[[], bool], *, is_masked: bool
+    folder: "TraceStore", key: str, parts: Sequence[str], query: dict[str, str], should_cancel: Callable[[], bool], *, is_masked: bool
 ) -> bytes:
     """The report, of a masked copy where that is asked for. Raises StoreError."""
     from tempfile import TemporaryDirectory
@@ -210,13 +223,14 @@ def _report_of(
 
     try:
         if not is_masked:
-            return report_of(folder.root, "/".join(["", "t", key, *parts]), query)
+            return report_of(folder.address, "/".join(["", "t", key, *parts]), query)
         from collector.store.catalog import Catalog
         from collector.store.copying import copy_trace
         from collector.store.engine import TraceFolder
         from collector.store.masking import MASKED_KEY, mask_file
 
-        with TemporaryDirectory(prefix=".report-", dir=folder.root) as place:
+        within = folder.root if isinstance(folder, TraceFolder) else folder.unpacking_place()
+        with TemporaryDirectory(prefix=".report-", dir=within) as place:
             masked = TraceFolder(place)
             masked.make()
             secret = secrets.token_bytes(32)
@@ -227,38 +241,52 @@ def _report_of(
         raise StoreError(f"{error} Nothing was written.") from error
 
 
-def _bring_up_to_date(folder: "TraceFolder") -> None:
+def _bring_up_to_date(store: "TraceStore") -> None:
     """Settle traces of dead collectors and update databases of older versions; what may not be written is read as it is.
 
     Raises StoreError where nothing of the folder can be read.
     """
     from collector.store.catalog import Catalog
+    from collector.store.engine import TraceFolder
     from collector.store.migrate import upgrade_trace
 
     try:
-        Catalog(folder).settle()
+        Catalog(store).settle()
+    except StoreReadOnly as error:
+        store.catalog()  # raises what keeps it from being read, too
+        if isinstance(store, TraceFolder):  # the dashboard of a server is to have a role that may not
+            say(f"sockscope serve: {error} The traces are shown as they are.", file=sys.stderr)
     except StoreError as error:
-        folder.catalog()  # raises what keeps it from being read, too
+        store.catalog()
         say(f"sockscope serve: {error} The traces are shown as they are.", file=sys.stderr)
-    for key in folder.trace_keys():
+    if not isinstance(store, TraceFolder):
+        return
+    for key in store.trace_keys():
         try:
-            upgrade_trace(folder, key)
+            upgrade_trace(store, key)
         except StoreError as error:
             say(f"sockscope serve: {error}", file=sys.stderr)
 
 
-def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Callable[[], bool], *, page: str = "") -> int:
+def _listen(args: argparse.Namespace, store: "TraceStore", should_cancel: Callable[[], bool], *, page: str = "") -> int:
     """Serve until asked to stop."""
     gc.disable()  # nothing of what is loaded is garbage, and looking for some is a tenth of the start
     try:
         from app.main import create_app
         from app.serving import serve_alone, serve_by_several
         from app.settings import Settings, SettingsError, is_loopback
+        from collector.store.engine import TraceFolder
     finally:
         gc.enable()
 
     if args.workers > 1 and args.uploads:
         say(f"sockscope {args.verb}: --uploads needs --workers 1: one process alone knows what is being collected.", file=sys.stderr)
+        return 2
+    if args.uploads and not isinstance(store, TraceFolder):
+        say(
+            f"sockscope {args.verb}: --uploads needs a folder of traces: a database server gets them by sockscope collect.",
+            file=sys.stderr,
+        )
         return 2
     if args.metrics and importlib.util.find_spec("prometheus_client") is None:
         say(f'sockscope {args.verb}: --metrics needs a package: pip install "sockscope[metrics]"', file=sys.stderr)
@@ -267,7 +295,7 @@ def _listen(args: argparse.Namespace, folder: "TraceFolder", should_cancel: Call
     needs_token = asked is not None or not is_loopback(args.host)
     token = args.token or os.environ.get(TOKEN_VARIABLE) or (secrets.token_urlsafe(24) if needs_token else None)
     settings = Settings(
-        database=folder.root,
+        database=store.address,
         host=args.host,
         port=args.port,
         token=token,

@@ -15,7 +15,7 @@ from app.living import living_head, version_of
 from app.page import Crumb, TraceHead
 from app.queries import catalog, names, trace
 from app.urls import Urls
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["LEAST_DIGITS", "LIVE_PREFIX", "Catalog", "OpenTrace", "ReadTrace", "TraceKey", "meant_by", "open_catalog", "open_trace"]
 
@@ -53,7 +53,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
     Raises NotFound, StillCollecting, BadFilter; OtherName, SeveralFit where the key is that of a part of the trace, or shortened;
     StoreError when its file cannot be read.
     """
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     urls: Urls = request.app.state.urls
     key = trace_key.lower()
     if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key) or not folder.has_trace(key):
@@ -80,7 +80,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
 
 def open_catalog(request: Request) -> Iterator[Connection | None]:
     """The catalog, None where nothing was collected yet."""
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     if not folder.has_catalog():
         yield None
         return
@@ -102,7 +102,7 @@ Catalog = Annotated[Connection | None, Depends(open_catalog)]
 
 def _explain_absence(request: Request, key: str) -> None:
     """Say why a trace cannot be read. Raises StillCollecting, NotFound; OtherName, SeveralFit for the first digits of keys."""
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     urls: Urls = request.app.state.urls
     entries, followers = [], []
     if folder.has_catalog():

@@ -5,8 +5,10 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+from starlette.concurrency import run_in_threadpool
+
 from app.living import is_alive, version_of
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["MOST_STREAMS", "Streams", "growth_events"]
 
@@ -45,7 +47,7 @@ class Streams:
 
 
 async def growth_events(
-    folder: TraceFolder,
+    folder: TraceStore,
     key: str,
     since: str,
     streams: Streams,
@@ -62,8 +64,9 @@ async def growth_events(
         yield f"retry: {_RETRY_MS}\n\n"
         quiet = 0.0
         while not streams.is_closing:
-            lives = is_alive(folder, key)  # before the version: the last one is there when the collector goes
-            version = version_of(folder, key)
+            # Before the version: the last one is there when the collector goes.
+            lives = await run_in_threadpool(is_alive, folder, key)
+            version = await run_in_threadpool(version_of, folder, key)
             if version and version != since:
                 since, quiet = version, 0.0
                 yield _event("grown", version=version)

@@ -22,7 +22,7 @@ from app.access import MAY_WRITE
 from app.deps import LIVE_PREFIX
 from app.forms import TOKEN_COOKIE, TOKEN_PLACE, FormSlot, PageForm
 from collector.errors import StoreError
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["KeptAnswers"]
 
@@ -42,7 +42,7 @@ class _Answer:
 class KeptAnswers:
     """Gives pages of finished traces again, from memory or by 304. `Cache-Control: no-store` of a request has the page made anew."""
 
-    def __init__(self, app: ASGIApp, folder: TraceFolder, secret: bytes) -> None:
+    def __init__(self, app: ASGIApp, folder: TraceStore, secret: bytes) -> None:
         """`secret` is new in each run of the server: what another run gave may have been made by other code."""
         self._app, self._folder = app, folder
         self._kept: OrderedDict[str, _Answer] = OrderedDict()
@@ -143,11 +143,12 @@ class KeptAnswers:
         if "no-store" in headers.get("cache-control", ""):
             return None
         try:
-            trace = _state_of(self._folder.trace_path(parts[2].lower()))
+            files = self._folder.files_of(parts[2].lower())
         except StoreError:
             return None
-        catalog = self._folder.catalog_path
-        notes = [_state_of(path) for path in (catalog, catalog.with_name(f"{catalog.name}-wal"))]
+        if not files:  # to ask a server whether an answer holds would take as long as many a page
+            return None
+        trace, *notes = (_state_of(path) for path in files)
         if notes != self._catalog:  # nobody can ask again for what was made with another catalog
             self._catalog, self._bytes = notes, 0
             self._kept.clear()

@@ -75,6 +75,7 @@ from app.views import (
 # The routers, in the order in which their pages are found in the navigation. A new view is a line here and a line in ROUTERS.
 from app.views.described import DescribedApi
 from collector.store.engine import TraceFolder
+from collector.store.stores import open_store
 
 __all__ = ["ROUTERS", "create_app"]
 
@@ -142,8 +143,9 @@ class KeptFiles(StaticFiles):
 
 @asynccontextmanager
 async def _life(app: FastAPI) -> AsyncIterator[None]:
-    """Collectors of uploads end with the server."""
+    """Collectors of uploads end with the server, and so do connections to the database."""
     yield
+    app.state.folder.close()
     if app.state.uploads is not None:
         await run_in_threadpool(app.state.uploads.close)
 
@@ -164,15 +166,17 @@ def _names_of_pages(app: FastAPI) -> frozenset[str]:
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The server for one folder of traces. Raises SettingsError, StoreError for a folder that cannot be named."""
+    """The server for one folder of traces, or for those of a database server. Raises SettingsError, StoreError for what cannot be named."""
     settings.check()
     app = DescribedApi(
         title="sockscope", description="Socket and heap traces of Windows programs.", docs_url=None, redoc_url=None, lifespan=_life
     )
     app.state.settings = settings
-    app.state.folder = TraceFolder(settings.database, limit_seconds=settings.query_seconds)
+    folder = app.state.folder = open_store(settings.database, limit_seconds=settings.query_seconds)
     app.state.form_tokens = FormTokens(settings.secret)
-    app.state.uploads = Uploads(app.state.folder, limit_bytes=settings.upload_bytes) if settings.takes_uploads else None
+    app.state.uploads = None
+    if settings.takes_uploads and isinstance(folder, TraceFolder):  # on a database server the dashboard's role writes no traces
+        app.state.uploads = Uploads(folder, limit_bytes=settings.upload_bytes)
     app.state.arrivals = Arrivals(app.state.uploads) if app.state.uploads is not None else None
     app.state.streams = Streams()
     app.state.urls = Urls(app, settings.base_path)

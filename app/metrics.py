@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from app.observing import Seen
 from collector.errors import StoreError
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 from collector.store.tables import CATALOG
 
 __all__ = ["FOLDER_VARIABLE", "Metrics"]
@@ -32,7 +32,7 @@ _note = CATALOG.tables["note"]
 class Metrics:
     """Counts what it is told of, and answers a scrape. `pages` are the words that tell paths apart, such as `sockets`."""
 
-    def __init__(self, folder: TraceFolder, pages: frozenset[str]) -> None:
+    def __init__(self, folder: TraceStore, pages: frozenset[str]) -> None:
         self._pages, self._folder = pages, folder
         self._is_shared = FOLDER_VARIABLE in os.environ
         self._registry = CollectorRegistry()
@@ -76,15 +76,15 @@ class Metrics:
 class _Folder(Collector):
     """The traces, as the catalog and the disk have them when they are asked."""
 
-    def __init__(self, folder: TraceFolder) -> None:
+    def __init__(self, folder: TraceStore) -> None:
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
         """One number of each kind; those of the catalog are left out while it cannot be read."""
-        size = sum(_size_of(path) for path in (self._folder.catalog_path, *self._folder.traces_path.glob("*.db")))
-        yield GaugeMetricFamily("sockscope_database_size_bytes", "Size of the files of all traces and the catalog.", value=size)
         traces = GaugeMetricFamily("sockscope_traces", "Traces by their state.", labels=("state",))
         try:
+            size = self._folder.size_bytes()
+            yield GaugeMetricFamily("sockscope_database_size_bytes", "Size of all traces and the catalog.", value=size)
             with self._folder.catalog().connect() as db:
                 for state, number in db.execute(select(_entry.c.state, func.count()).group_by(_entry.c.state).order_by(_entry.c.state)):
                     traces.add_metric((state,), number)
@@ -93,10 +93,3 @@ class _Folder(Collector):
             return
         yield traces
         yield GaugeMetricFamily("sockscope_notes", "Notes that people wrote.", value=notes)
-
-
-def _size_of(path: os.PathLike[str]) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116 - a path of any kind
-    except OSError:
-        return 0

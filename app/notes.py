@@ -13,7 +13,7 @@ from app.listing import Marks, Noted
 from app.page import NotesPart
 from app.queries import notes as queries
 from collector.errors import StoreError
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["MAX_AUTHOR", "MAX_NOTES", "MAX_TEXT", "BadNote", "Draft", "noted_rows", "notes_part"]
 
@@ -71,7 +71,7 @@ def notes_part(request: Request, trace: OpenTrace, about: str, *, all_below: boo
 
     A page does not depend on the catalog: without one, or while it is locked, the page comes without notes.
     """
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     if not folder.has_catalog():
         return NotesPart(about, ())
     try:
@@ -87,7 +87,7 @@ def notes_part(request: Request, trace: OpenTrace, about: str, *, all_below: boo
 
 def noted_rows(request: Request, trace: OpenTrace, rows: Sequence[Any]) -> Marks:  # Any: each list has a row type of its own
     """The rows whose objects have notes. A list does not depend on the catalog: without it, no row is marked."""
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     if not rows or not folder.has_catalog():
         return Marks()
     try:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlencode
 
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Scope
 
 from app.main import create_app
@@ -20,13 +21,20 @@ class NoReport(Exception):
     """There is no such page; `str(error)` says why."""
 
 
-def report_of(database: Path, path: str, query: dict[str, str]) -> bytes:
-    """The report of a page of a folder of traces, such as `/t/KEY/sockets/0xENDPOINT@NS`. Raises NoReport."""
+def report_of(database: Path | str, path: str, query: dict[str, str]) -> bytes:
+    """The report of a page of a folder of traces or of a server, such as `/t/KEY/sockets/0xENDPOINT@NS`. Raises NoReport."""
     return asyncio.run(_report(database, path, query))
 
 
-async def _report(database: Path, path: str, query: dict[str, str]) -> bytes:
+async def _report(database: Path | str, path: str, query: dict[str, str]) -> bytes:
     app = create_app(Settings(database=database))
+    try:
+        return await _report_by(app, path, query)
+    finally:
+        app.state.folder.close()
+
+
+async def _report_by(app: FastAPI, path: str, query: dict[str, str]) -> bytes:
     wanted = query | {"format": "report"}
     for _ in range(_MOST_REDIRECTS):
         status, headers, body = await _ask(app, path, urlencode(wanted))

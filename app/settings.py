@@ -23,15 +23,16 @@ class SettingsError(ValueError):
 class Settings:
     """Settings of one server.
 
-    `database` is the folder of the traces, None for the default one. `token` is demanded from everybody when it is set; it must be set
-    where the server listens on anything but the loopback address. With `view_token` one can look and not write. `allowed_hosts` are
-    further names by which the server may be called, `trusted_proxies` the addresses or networks whose word about the browser counts.
+    `database` is the folder of the traces or the address of a database server, None for the default one. `token` is demanded from
+    everybody when it is set; it must be set where the server listens on anything but the loopback address. With `view_token` one can
+    look and not write. `allowed_hosts` are further names by which the server may be called, `trusted_proxies` the addresses or networks
+    whose word about the browser counts.
     `uploads` says whether browsers may send traces, None: only where nobody but this machine reaches the server; `upload_bytes` is the
     most that one may have. `has_metrics` adds a page for Prometheus; `logs_requests` writes a line for each request; `log_format` is text
     or json. `secret` is what tokens of forms and marks of kept answers are made of: the processes of one server share it.
     """
 
-    database: Path | None = None
+    database: Path | str | None = None
     host: str = "127.0.0.1"
     port: int = 8350
     token: str | None = None

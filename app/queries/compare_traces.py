@@ -159,7 +159,8 @@ def _heap_totals(db: Connection, process: Condition | None) -> dict[str, Number]
 
 def _by_outcome(db: Connection) -> dict[tuple[str, str], int]:
     o = _operations.c
-    rows = db.execute(select(o.kind, o.outcome, func.sum(o["count"])).where(o.trace_id == THIS_TRACE).group_by(o.kind, o.outcome))
+    sums = select(o.kind, o.outcome, func.sum(o["count"])).where(o.trace_id == THIS_TRACE).group_by(o.kind, o.outcome)
+    rows = db.execute(sums.order_by(o.kind, o.outcome))
     return {(OPERATION_KINDS[kind], OUTCOMES[outcome]): number for kind, outcome, number in rows}
 
 
@@ -172,7 +173,7 @@ def _errors(db: Connection, process: Condition | None) -> dict[int, int]:
         select(f.status, number).where(f.trace_id == THIS_TRACE, f.status.is_not(None), _of_socket(process, f.socket_n)).group_by(f.status)
     )
     of_binds = select(b.status, func.count()).where(b.trace_id == THIS_TRACE, _of_socket(process, b.socket_n)).group_by(b.status)
-    for wanted in (of_operations.order_by(number.desc()), of_binds):
+    for wanted in (of_operations.order_by(number.desc(), f.status), of_binds.order_by(b.status)):
         for status, count in db.execute(wanted.limit(MOST_GROUPS)):
             found[status] = found.get(status, 0) + count
     return found
@@ -184,7 +185,7 @@ def _aborts(db: Connection, process: Condition | None) -> dict[tuple[int, str | 
         select(a.reason, func.max(a.reason_name), func.count())
         .where(a.trace_id == THIS_TRACE, _of_socket(process, a.socket_n))
         .group_by(a.reason)
-        .order_by(func.count().desc())
+        .order_by(func.count().desc(), a.reason)
         .limit(MOST_GROUPS)
     )
     return {(reason, name): number for reason, name, number in rows}
@@ -202,6 +203,7 @@ def _latencies(db: Connection, process: Condition | None) -> tuple[dict[tuple[st
         select(o.kind, o.completed_ns - o.posted_ns)
         .where(o.trace_id == THIS_TRACE, o.n.in_(list(numbers)), o.outcome == OUTCOMES.index("completed"), _of_socket(process, o.socket_n))
         .where(o.posted_ns.is_not(None), o.completed_ns >= o.posted_ns)
+        .order_by(o.n)
     )
     took: dict[int, list[int]] = {}
     for kind, ns in rows:

@@ -190,5 +190,6 @@ def frees_of(db: Connection, operation_n: int, *, limit: int = 50) -> list[FreeR
 
 def buffer_classes(db: Connection) -> dict[str, int]:
     """What lay behind the buffers of operations, by class; empty where the join with the heap was not made."""
-    rows = db.execute(select(_buffer.c.buffer_class, func.count()).where(_buffer.c.trace_id == THIS_TRACE).group_by(_buffer.c.buffer_class))
+    kind = _buffer.c.buffer_class
+    rows = db.execute(select(kind, func.count()).where(_buffer.c.trace_id == THIS_TRACE).group_by(kind).order_by(kind))
     return {word_at(BUFFER_CLASSES, number) or "": count for number, count in rows}

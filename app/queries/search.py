@@ -157,7 +157,7 @@ def _errors(db: Connection, statuses: tuple[int, ...], text: str | None) -> Grou
         select(_operation.c.status, func.count())
         .where(_operation.c.trace_id == THIS_TRACE, _operation.c.status.in_(statuses), _operation.c.outcome != OUTCOMES.index("completed"))
         .group_by(_operation.c.status)
-        .order_by(func.count().desc())
+        .order_by(func.count().desc(), _operation.c.status)
     ).all()
     hits = [
         Hit(fmt.status(status), _link("operations", status=f"{status & 0xFFFFFFFF:#x}"), f"on {fmt.plural(number, 'operation')}")

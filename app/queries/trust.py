@@ -58,6 +58,7 @@ def unmatched(db: Connection) -> Unmatched:
         select(o.match, o.outcome, o.is_posted, func.sum(o["count"]))
         .where(o.trace_id == THIS_TRACE)
         .group_by(o.match, o.outcome, o.is_posted)
+        .order_by(o.match, o.outcome, o.is_posted)
     )
     matches: dict[str, int] = {}
     outcomes: dict[str, int] = {}

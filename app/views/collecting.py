@@ -14,7 +14,7 @@ from app.queries import catalog
 from app.render import render
 from app.uploads import Uploads
 from collector.errors import StoreError
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["CollectingPage", "install"]
 
@@ -38,7 +38,7 @@ def install(app: FastAPI) -> None:
 
 def _answer(request: Request, error: Exception) -> Response:
     assert isinstance(error, StillCollecting)
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     try:
         with folder.catalog().connect() as db:
             entry = catalog.entry(db, error.key)

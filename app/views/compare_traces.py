@@ -20,7 +20,7 @@ from app.render import render
 from app.urls import with_query
 from app.views.described import described
 from collector.errors import StoreError
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["CompareLine", "ComparePage", "router"]
 
@@ -169,7 +169,7 @@ def _choice(entry: catalog.EntryRow) -> str:
 
 def _parts(request: Request, keys: list[str], process: Condition | None) -> tuple[tuple[str, ...], dict[str, Listing]]:
     """What is to be said beside the numbers, and the tables. Raises NotFound for a trace whose file is gone."""
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     for key in keys:
         if not folder.has_trace(key):
             raise NotFound(f"The file of trace {key} is not in this database, so it cannot be compared. Collect the trace again.")

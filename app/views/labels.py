@@ -12,7 +12,7 @@ from app.page import Crumb
 from app.queries import labels as queries
 from collector.amounts import MOST_LABEL
 from collector.errors import StoreError
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["LabelPart", "label_part", "router"]
 
@@ -30,7 +30,7 @@ class LabelPart:
 
 def label_part(request: Request, key: str) -> LabelPart:
     """The label of a trace. A page does not depend on the catalog: without one, or while it is locked, it comes without the label."""
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     if not folder.has_catalog():
         return LabelPart()
     try:
@@ -48,7 +48,7 @@ def set_label(request: Request, trace: ReadTrace, form: PostedForm) -> Response:
     label = " ".join("".join(c if c.isprintable() else " " for c in form.get("label", "")).split())
     if len(label) > MOST_LABEL:
         raise BadRequest(f"This label has {len(label):,} characters; at most {MOST_LABEL} are kept.")
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     with folder.catalog(write=True).begin() as db:
         is_known = queries.set_label(db, trace.key, label or None)
     if not is_known:

@@ -12,7 +12,7 @@ from app.errors import NotFound
 from app.growth import Streams, growth_events
 from app.queries import catalog
 from collector.errors import StoreError
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["router"]
 
@@ -31,7 +31,7 @@ Since = Annotated[
 @router.get("/live/{trace_key}", name="growth", summary="How a trace grows", response_class=StreamingResponse)
 async def growth(request: Request, trace_key: TraceKey, since: Since = "") -> Response:
     """Server-sent events: `grown` when there is more than the page of version `since` shows, `ended` when no more comes."""
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     streams: Streams = request.app.state.streams
     key = trace_key.lower()
     if not key.startswith(LIVE_PREFIX) or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
@@ -47,7 +47,7 @@ async def growth(request: Request, trace_key: TraceKey, since: Since = "") -> Re
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
-def _became(folder: TraceFolder, key: str) -> str | None:
+def _became(folder: TraceStore, key: str) -> str | None:
     """The trace that a followed one has become; the first of several."""
     try:
         with folder.catalog().connect() as db:

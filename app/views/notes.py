@@ -21,7 +21,7 @@ from app.queries.who import socket_number
 from app.render import render
 from app.views.described import described
 from collector.errors import StoreError, StoreLocked
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["NotePage", "NotesPage", "router"]
 
@@ -157,6 +157,6 @@ def _object(trace: OpenTrace, text: str) -> str:
     return found
 
 
-def _folder(request: Request) -> TraceFolder:
-    folder: TraceFolder = request.app.state.folder
+def _folder(request: Request) -> TraceStore:
+    folder: TraceStore = request.app.state.folder
     return folder

@@ -15,7 +15,7 @@ from app.queries.all_contents import Known, across, not_entered
 from app.queries.search import Group, search
 from app.render import render
 from collector.errors import StoreError, StoreSlow
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["Found", "SearchPage", "router"]
 
@@ -142,7 +142,7 @@ def _where(wanted: list[catalog.EntryRow], only: str, number: int) -> str:
     return f"the {len(wanted)} traces collected last, of {number}" if number > len(wanted) else plural(number, "trace")
 
 
-def _look(folder: TraceFolder, entry: catalog.EntryRow, text: str) -> Found:
+def _look(folder: TraceStore, entry: catalog.EntryRow, text: str) -> Found:
     try:
         with folder.trace(entry.key).connect() as db:
             return Found(entry.key, entry.name, tuple(search(db, text)))

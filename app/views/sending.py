@@ -15,7 +15,7 @@ from app.errors import BadRequest
 from app.forms import check_origin
 from app.uploads import UploadError, Uploads
 from app.views.uploads import SWITCHED_OFF, pieces_of, status_of, uploads_of
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["router"]
 
@@ -31,7 +31,7 @@ Digest = Annotated[str, Path(description="SHA-256 of the file's bytes, 64 hex di
 def sent_file(request: Request, digest: Digest) -> Response:
     """`absent`, `arriving` with the number of bytes that are there, `collecting`, `complete`, `failed` with the reason, or `cancelled`."""
     uploads, arrivals = _open(request, digest)
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     key = digest[:KEY_DIGITS]
     urls = request.app.state.urls
     said: dict[str, object] = {"key": key, "offset": arrivals.offset(digest) or 0, "piece_bytes": PIECE_BYTES}

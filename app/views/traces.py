@@ -22,7 +22,7 @@ from app.render import render, wanted_form
 from app.urls import with_query
 from app.views.lists import Empty, kept_parts, list_sentence, order_words, parameters
 from app.views.uploads import UploadPart, upload_part
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["COLUMNS", "TracesPage", "named_listing", "router"]
 
@@ -223,7 +223,7 @@ def _ways(request: Request, now: str) -> tuple[Crumb, ...]:
     return (*([Crumb("one by one", urls("traces"))] if now else []), *groups, Crumb("findings of all", urls("all_findings")))
 
 
-def _settled(folder: TraceFolder, db: Connection) -> dict[str, list[str]]:
+def _settled(folder: TraceStore, db: Connection) -> dict[str, list[str]]:
     """The traces whose collector is gone, by the state that they have in truth."""
     found: dict[str, list[str]] = {"complete": [], "interrupted": []}
     for entry in queries.unfinished(db):
@@ -237,8 +237,8 @@ def _is_listed(db: Connection | None, key: str) -> bool:
     return db is not None and catalog.entry(db, key) is not None
 
 
-def _folder(request: Request) -> TraceFolder:
-    folder: TraceFolder = request.app.state.folder
+def _folder(request: Request) -> TraceStore:
+    folder: TraceStore = request.app.state.folder
     return folder
 
 

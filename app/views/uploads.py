@@ -22,7 +22,7 @@ from app.queries import catalog
 from app.render import render, wanted_form
 from app.uploads import Busy, Job, NoSpace, Spool, TooLarge, UploadError, Uploads
 from collector.errors import StoreError
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore
 
 __all__ = ["SWITCHED_OFF", "FailedUpload", "UploadPage", "UploadPart", "pieces_of", "router", "status_of", "upload_part", "uploads_of"]
 
@@ -184,7 +184,7 @@ def dismiss_upload(request: Request, form: PostedForm) -> Response:
             403, "This form was older than the server or came without its cookie. Load its page again and dismiss it there."
         )
     key = form.get("trace", "")
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     entry = None
     if folder.has_catalog():
         with folder.catalog().connect() as db:
@@ -205,7 +205,7 @@ def _job(request: Request, name: str) -> Job:
 
 def _known(request: Request, job: Job) -> tuple[catalog.EntryRow | None, tuple[ProblemLine, ...]]:
     """What the catalog says of a trace that is being collected; nothing before the collector has begun, or while nobody can read it."""
-    folder: TraceFolder = request.app.state.folder
+    folder: TraceStore = request.app.state.folder
     if not folder.has_catalog():
         return None, ()
     try:

@@ -46,6 +46,11 @@ class TraceFolder:
         return f"TraceFolder({str(self.root)!r})"
 
     @property
+    def address(self) -> Path:
+        """What opens it again."""
+        return self.root
+
+    @property
     def title(self) -> str:
         """How messages name it."""
         return str(self.root)
@@ -147,10 +152,23 @@ class TraceFolder:
 
     def size_of(self, key: str) -> int:
         """Bytes of a trace's file; 0 where there is none."""
+        return _size(self.trace_path(key))
+
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(_size(path) for path in (self.catalog_path, *self.traces_path.glob("*.db")))
+
+    def version_of(self, key: str) -> str:
+        """What tells one state of a trace from the next; empty where there is none."""
         try:
-            return self.trace_path(key).stat().st_size
+            state = self.trace_path(key).stat()
         except OSError:
-            return 0
+            return ""
+        return f"{state.st_ino:x}-{state.st_mtime_ns:x}"
+
+    def files_of(self, key: str) -> tuple[Path, ...]:
+        """The files that a page of a trace is made from, the trace's own first; their times tell when another page may be made."""
+        return self.trace_path(key), self.catalog_path, self.catalog_path.with_name(f"{self.catalog_path.name}-wal")
 
     def whereabouts(self, key: str) -> str:
         """Where a trace would be, for messages."""
@@ -218,6 +236,13 @@ class TraceFolder:
 def is_key(text: str) -> bool:
     """Whether a text can be the key of a trace, so that no path made of it leaves its folder."""
     return bool(text) and all(c.isascii() and (c.isalnum() or c in "-_") for c in text)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -55,6 +55,10 @@ class TraceServer:
         return f"TraceServer({self.title!r})"
 
     @property
+    def address(self) -> str:
+        return self.url.render_as_string(hide_password=False)
+
+    @property
     def title(self) -> str:
         return postgresql.shown(self.url)
 
@@ -152,6 +156,17 @@ class TraceServer:
         wanted = select(func.coalesce(func.max(trace_load.c.size_bytes), 0)).where(trace_load.c.key == key, trace_load.c.is_current)
         with self._reader.connect() as connection:
             return int(connection.execute(wanted).scalar_one())
+
+    def size_bytes(self) -> int:
+        """Bytes of the whole database."""
+        with self._reader.connect() as connection:
+            return int(connection.execute(select(func.pg_database_size(func.current_database()))).scalar_one())
+
+    def version_of(self, key: str) -> str:
+        return str(self.number_of(key) or "")
+
+    def files_of(self, key: str) -> tuple[Path, ...]:
+        return ()
 
     def whereabouts(self, key: str) -> str:
         return f"{key} of {self.title}"

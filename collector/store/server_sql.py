@@ -65,9 +65,11 @@ class _Compiler(PGCompiler_psycopg):
         return str(super().visit_cast(cast, **kw))  # type: ignore[no-untyped-call]
 
     def visit_lag_func(self, function: Any, **kw: Any) -> str:
-        """How many rows back is an integer of 32 bits."""
-        value, *steps = (self.process(part, **kw) for part in function.clauses)
-        return f"lag({', '.join((value, *(f'CAST({one} AS INTEGER)' for one in steps)))})"
+        """How many rows back, and where a part of a text begins, are integers of 32 bits."""
+        value, *places = (self.process(part, **kw) for part in function.clauses)
+        return f"{function.name}({', '.join((value, *(f'CAST({place} AS INTEGER)' for place in places)))})"
+
+    visit_substr_func = visit_lag_func
 
     def visit_json_extract_func(self, function: Any, **kw: Any) -> str:
         """A number in a JSON text, by the name of its member."""

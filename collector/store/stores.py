@@ -19,6 +19,10 @@ class TraceStore(Protocol):
     limit_seconds: float
 
     @property
+    def address(self) -> Path | str:
+        """What `open_store` opens it again by; of a server with the password."""
+
+    @property
     def title(self) -> str:
         """How messages name it; without a password."""
 
@@ -45,6 +49,15 @@ class TraceStore(Protocol):
 
     def size_of(self, key: str) -> int:
         """Bytes that a finished trace takes; 0 where there is none."""
+
+    def size_bytes(self) -> int:
+        """Bytes that everything takes. Raises StoreError."""
+
+    def version_of(self, key: str) -> str:
+        """What tells one state of a finished trace from the next; empty where there is none. Raises StoreError."""
+
+    def files_of(self, key: str) -> tuple[Path, ...]:
+        """The files that a page of a trace is made from, the trace's own first; none on a server. Raises StoreError for no key."""
 
     def whereabouts(self, key: str) -> str:
         """Where a trace would be, for messages."""
