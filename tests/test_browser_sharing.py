@@ -271,6 +271,47 @@ def test_a_bar_beyond_the_first_rows_brings_its_rows_and_its_link_shows_the_same
         page.context.close()
 
 
+def outline_of(page: Page) -> list[dict[str, object]]:
+    """The outlines of what is selected in the drawn timeline, in its own units."""
+    shapes: list[dict[str, object]] = page.evaluate(
+        """() => (document.getElementById("socket-timeline").layout.shapes ?? []).filter((shape) => shape.name === "selected")
+            .map(({ x0, x1, yref }) => ({ x0, x1, yref }))"""
+    )
+    return shapes
+
+
+OUTLINED = "document.getElementById('socket-timeline').layout.shapes?.some(({ name, x0, x1 }) => name === 'selected' && x1 > x0)"
+
+
+def test_a_row_is_outlined_in_the_band_that_stands_for_too_many_operations(browser: Browser, tmp_path: Path) -> None:
+    """3,000 receives are drawn as how many were in flight; the one whose row is clicked is outlined there, also by its link alone."""
+    link = "recv:0x1f0000@400000000"
+    with serving(built_database(tmp_path, many_operations(3_000)).root) as base:
+        page, watched = opened(browser, base, viewport={"width": 1280, "height": 900})
+        page.goto(f"{base}/t/{BUILT_KEY}/sockets/0x10@0", wait_until="networkidle")
+        page.locator("#socket-timeline").scroll_into_view_if_needed()
+        axis_of(page, "socket-timeline")
+        assert outline_of(page) == []
+        row = page.locator(f"#operations tr[data-link='{link}']")
+        row.locator("td").last.click()
+        expect(row).to_have_attribute("aria-selected", "true")
+        page.wait_for_function(OUTLINED)
+        clicked = outline_of(page)
+        assert [shape["yref"] for shape in clicked] == ["y2 domain"]
+        unit = page.evaluate("Number(document.getElementById('socket-timeline').layout.meta.unit_ns)")
+        assert (float(str(clicked[0]["x1"])) - float(str(clicked[0]["x0"]))) * unit == pytest.approx(2_500_000)
+
+        other, _ = opened(browser, base, viewport={"width": 1280, "height": 900})
+        other.goto(page.url, wait_until="networkidle")
+        other.locator("#socket-timeline").scroll_into_view_if_needed()
+        axis_of(other, "socket-timeline")
+        other.wait_for_function(OUTLINED)
+        assert outline_of(other) == clicked
+        other.context.close()
+        assert watched.complaints == []
+        page.context.close()
+
+
 def test_the_steps_beside_a_chart_move_it_in_place(browser: Browser, sample: Imported) -> None:
     """Later, with the mouse and with the keyboard; a double click shows all of it; back leads back."""
     with serving(sample.folder.root) as base:

@@ -36,6 +36,7 @@ def in_flight_row(time: TimeAxis, band: Sequence[BandPoint]) -> tuple[Row | None
         "name": "most",
         "fill": "tonexty",
         "fillcolor": COLOURS["line"],
+        "meta": {"holds": "operations"},  # the selected one is outlined here
         "customdata": said,
         "hovertemplate": "%{customdata[0]} to %{customdata[1]} operations in flight<extra></extra>",
     }

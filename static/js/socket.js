@@ -1,11 +1,11 @@
 // The page of one socket: bars and rows select each other, the pointer's moment is shared with the table.
 
 import { showMoment } from "./lib/chart.js";
-import { momentOf, refreshParts, wireCharts } from "./lib/ranged.js";
+import { momentOf, refreshParts, spanOf, wireCharts } from "./lib/ranged.js";
 import { wireCopyButtons } from "./lib/copy.js";
 import { readState, withState } from "./lib/url.js";
 
-const charts = wireCharts({ onSelect: (link) => select(link, true) });
+const charts = wireCharts({ onSelect: (link) => select(link, true), spanOf: (link) => spanOf(rowsOf(link)) }); // its row and its records
 
 /** The rows of one operation: its own, and those of its records. */
 function rowsOf(link, table = "main") {

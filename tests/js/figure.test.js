@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { linkOf, outline, pointOf } from "../../static/js/lib/pick.js";
+import { linkOf, outline, outlineInBand, pointOf } from "../../static/js/lib/pick.js";
 import { themed } from "../../static/js/lib/theme.js";
 
 const data = [
@@ -35,4 +35,12 @@ test("the outline of a selected bar encloses it", () => {
   assert.deepEqual([shape.x0, shape.x1, shape.yref], [4, 6, "y2"]);
   assert.ok(shape.y0 < 1.05 && shape.y1 > 1.45);
   assert.equal(outline(data, { trace: 0, point: 0 }, "#000"), null);
+});
+
+test("in a band an operation is outlined from its post to its end, over the whole height", () => {
+  const band = [{ name: "fewest" }, { name: "most", yaxis: "y2", meta: { holds: "operations" } }];
+  const meta = { base_ns: "1000", unit_ns: "1000000" };
+  const shape = outlineInBand(band, { from: 2_001_000n, to: 4_001_000n }, meta, "#000");
+  assert.deepEqual([shape.x0, shape.x1, shape.yref, shape.y0, shape.y1], [2, 4, "y2 domain", 0, 1]);
+  assert.equal(outlineInBand(data, { from: 0n, to: 1n }, meta, "#000"), null);
 });

@@ -1,7 +1,7 @@
 // Draws figures. The only module that touches Plotly; it is loaded when the first chart comes near the window.
 
 import { NARROW, narrowed } from "./narrow.js";
-import { linkOf, outline, pointOf } from "./pick.js";
+import { linkOf, outline, outlineInBand, pointOf } from "./pick.js";
 import { themed } from "./theme.js";
 import { nsAt, positionOf } from "./time.js";
 
@@ -51,8 +51,8 @@ export class Chart {
   /**
    * @param {HTMLElement} element where to draw
    * @param {?object} figure as the server made it; null for one that `onLoad` fetches
-   * @param {{onRange?: Function, onSelect?: Function, onReset?: Function, onLoad?: Function}} handlers `onRange(from, to)` with BigInt
-   *   nanoseconds
+   * @param {{onRange?: Function, onSelect?: Function, onReset?: Function, onLoad?: Function, spanOf?: Function}} handlers
+   *   `onRange(from, to)` with BigInt nanoseconds; `spanOf(link)` gives `{ from, to }` of an object that a band may hold, or null
    */
   constructor(element, figure, handlers = {}) {
     this.element = element;
@@ -88,8 +88,11 @@ export class Chart {
   }
 
   shapes(colours) {
-    const point = this.selected ? pointOf(this.figure.data, this.selected) : null;
-    const shape = point ? outline(this.figure.data, point, colours("--text")) : null;
+    if (!this.selected) return [];
+    const { data } = this.figure;
+    const point = pointOf(data, this.selected);
+    const span = point ? null : this.handlers.spanOf?.(this.selected);
+    const shape = point ? outline(data, point, colours("--text")) : span && outlineInBand(data, span, this.meta, colours("--text"));
     return shape ? [shape] : [];
   }
 

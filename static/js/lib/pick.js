@@ -1,5 +1,7 @@
 // Which point of a figure stands for which object, and the outline that shows it as selected.
 
+import { positionOf } from "./time.js";
+
 /** The trace and point that carry a link as the first part of their `customdata`; null when none does. */
 export function pointOf(data, link) {
   for (const [trace, { customdata }] of data.entries()) {
@@ -33,4 +35,13 @@ export function outline(data, { trace, point }, colour) {
     line: { color: colour, width: 2 },
     layer: "above",
   };
+}
+
+/** The outline of an operation in a band that stands for all of them, from its post to its end; null where the figure has no such band. */
+export function outlineInBand(data, { from, to }, meta, colour) {
+  const band = data.find((trace) => trace.meta?.holds === "operations");
+  if (!band || !meta) return null;
+  const xref = band.xaxis ?? "x";
+  const yref = `${band.yaxis ?? "y"} domain`;
+  return { name: "selected", type: "rect", xref, yref, x0: positionOf(from, meta), x1: positionOf(to, meta), y0: 0, y1: 1, line: { color: colour, width: 2 }, layer: "above" };
 }

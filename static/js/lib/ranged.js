@@ -10,7 +10,7 @@ import { queryOn, readState, withState } from "./url.js";
  * only behind `data-url`. That gives the figure of any range as JSON; `data-ranges` lets a drag choose the page's range.
  * Parts of the page that answer for the range are `[data-follows="range"]` with an id.
  *
- * @param {{onSelect?: Function}} handlers
+ * @param {{onSelect?: Function, spanOf?: Function}} handlers
  * @returns {Chart[]}
  */
 export function wireCharts(handlers = {}) {
@@ -24,6 +24,7 @@ export function wireCharts(handlers = {}) {
       onRange: ranges ? (from, to) => go({ from, to }, charts) : null,
       onReset: ranges ? () => go({ from: null, to: null }, charts) : null,
       onSelect: handlers.onSelect,
+      spanOf: ranges ? handlers.spanOf : null,
     });
     charts.push(chart);
     drawWhenSeen(chart);
@@ -132,4 +133,11 @@ function likeIn(part, element) {
 /** The moment that a row of a table stands for: its own, else the first one that it shows; null where it has none. */
 export function momentOf(row) {
   return parseNs(row?.dataset.ns ?? row?.querySelector("[data-ns]")?.dataset.ns ?? null);
+}
+
+/** The first and the last moment that rows stand for; null where none stands for one. */
+export function spanOf(rows) {
+  const moments = rows.map(momentOf).filter((ns) => ns !== null);
+  if (!moments.length) return null;
+  return moments.reduce(({ from, to }, ns) => ({ from: ns < from ? ns : from, to: ns > to ? ns : to }), { from: moments[0], to: moments[0] });
 }
