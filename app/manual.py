@@ -25,6 +25,7 @@ PAGES = {
     "dependencies": "What it stands on",
     "licences": "Licences of what it stands on",
     "operating": "A server for a team",
+    "scale": "A PostgreSQL server for the traces",
     "safety": "Hostile traces, who may look, what a trace gives away",
 }
 """Names of the pages in the order in which they are listed, with their titles."""
