@@ -203,11 +203,11 @@ def test_a_zoomed_filtered_and_marked_view_is_copied_and_seen_elsewhere(browser:
         other.context.close()
 
 
-def click_bar(page: Page, link: str = "") -> str:
+def click_bar(page: Page, link: str = "", chart: str = "socket-timeline") -> str:
     """Click on the bar of an operation, on the longest where none is named; gives its link."""
     place = page.evaluate(
-        """link => {
-            const plot = document.getElementById("socket-timeline");
+        """([link, chart]) => {
+            const plot = document.getElementById(chart);
             const bars = plot._fullData.filter(t => t.type === "bar" && t.orientation === "h" && t.meta?.selects);
             let best = null;
             for (const t of bars) for (let i = 0; i < t.x.length; i++)
@@ -217,7 +217,7 @@ def click_bar(page: Page, link: str = "") -> str:
             return { left: box.left + x._offset + x.l2p(best.t.base[best.i] + best.length / 2),
                      top: box.top + y._offset + y.l2p(best.t.y[best.i]), link: best.t.customdata[best.i][0] };
         }""",
-        link,
+        [link, chart],
     )
     page.mouse.move(place["left"], place["top"])
     page.mouse.click(place["left"], place["top"])
@@ -369,6 +369,7 @@ def test_both_ends_of_a_local_connection_share_their_time(browser: Browser, samp
     with serving(sample.folder.root) as base:
         page, watched = opened(browser, base, viewport={"width": 1280, "height": 900})
         page.goto(f"{base}/t/{sample.report.key}/sockets/{socket}", wait_until="networkidle")
+        peer = str(page.locator("h3", has_text="The other end").locator("a").get_attribute("href")).rpartition("/")[2]
         page.locator("#peer-timeline").scroll_into_view_if_needed()
         whole = axis_of(page, "peer-timeline")
         assert whole == axis_of(page, "socket-timeline")
@@ -376,6 +377,10 @@ def test_both_ends_of_a_local_connection_share_their_time(browser: Browser, samp
         closer = axis_of(page, "peer-timeline")
         assert closer == axis_of(page, "socket-timeline")
         assert closer != whole
+        page.locator("#peer-timeline").scroll_into_view_if_needed()
+        link = click_bar(page, chart="peer-timeline")  # its row is on the page of the other end
+        page.wait_for_url(re.compile(rf"/sockets/{peer}\?from=\d+&to=\d+&selected="))
+        expect(page.locator("#operations tr[aria-selected=true]")).to_have_attribute("data-link", link)
         assert watched.complaints == []
         page.context.close()
 

@@ -3,9 +3,15 @@
 import { showMoment } from "./lib/chart.js";
 import { momentOf, refreshParts, spanOf, wireCharts } from "./lib/ranged.js";
 import { wireCopyButtons } from "./lib/copy.js";
-import { readState, withState } from "./lib/url.js";
+import { queryOn, readState, withState } from "./lib/url.js";
 
-const charts = wireCharts({ onSelect: (link) => select(link, true), spanOf: (link) => spanOf(rowsOf(link)) }); // its row and its records
+const charts = wireCharts({ onSelect: (link, { dataset }) => (dataset.rows ? goToRows(dataset.rows, link) : select(link, true)), spanOf: (link) => spanOf(rowsOf(link)) }); // its row and its records
+
+/** The page that has the rows of a chart's bars, where this is another one: the same range, the operation selected. */
+function goToRows(url, selected) {
+  const { from, to } = readState(location.search);
+  location.assign(queryOn(url, { from, to, selected }) + "#timeline");
+}
 
 /** The rows of one operation: its own, and those of its records. */
 function rowsOf(link, table = "main") {

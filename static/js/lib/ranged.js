@@ -10,7 +10,7 @@ import { queryOn, readState, withState } from "./url.js";
  * only behind `data-url`. That gives the figure of any range as JSON; `data-ranges` lets a drag choose the page's range.
  * Parts of the page that answer for the range are `[data-follows="range"]` with an id.
  *
- * @param {{onSelect?: Function, spanOf?: Function}} handlers
+ * @param {{onSelect?: Function, spanOf?: Function}} handlers `onSelect(link, element)`, the element being the chart's
  * @returns {Chart[]}
  */
 export function wireCharts(handlers = {}) {
@@ -23,7 +23,7 @@ export function wireCharts(handlers = {}) {
       onLoad: () => load(element, readState(location.search)),
       onRange: ranges ? (from, to) => go({ from, to }, charts) : null,
       onReset: ranges ? () => go({ from: null, to: null }, charts) : null,
-      onSelect: handlers.onSelect,
+      onSelect: (link) => handlers.onSelect?.(link, element),
       spanOf: ranges ? handlers.spanOf : null,
     });
     charts.push(chart);
