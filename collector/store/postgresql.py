@@ -164,6 +164,8 @@ def error_of(error: BaseException, url: URL) -> TraceError | None:
         return _unreachable(where, said, url)
     if code in ("42P01", "42703", "3F000"):
         return StoreTooOld(f"{where}: there are no tables of this version of sockscope here ({said}). Run: sockscope migrate")
+    if code == "0A000":
+        return StoreError(f"{where}: this server cannot do that ({said}).")
     if code == "42704":
         return StoreError(f"{where}: {said}.")
     if code[:2] in ("XX", "58"):

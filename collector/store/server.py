@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, func, insert, select, update
 
 from collector.errors import CollectCancelled, StoreError, StoreLocked, StoreReadOnly, StoreSlow, StoreTooNew, StoreTooOld, StoreUnreachable
 from collector.store import locks, postgresql
+from collector.store.distributing import Distributed, distribute, is_distributed, one_after_another
 from collector.store.engine import QUERY_SECONDS, is_key
 from collector.store.fetching import fetch_rows
 from collector.store.loading import attach_partitions, load_rows
@@ -99,6 +100,12 @@ class TraceServer:
         with self._bulk.begin() as connection:
             hold_in_transaction(connection, SCHEMA_CHANGES)
             grant_reading(connection, role)
+
+    def distribute(self, shards: int | None = None) -> Distributed:
+        """Spread the tables over the servers of a Citus cluster. Raises StoreError where the database is no part of one."""
+        with self._bulk.begin() as connection:
+            hold_in_transaction(connection, SCHEMA_CHANGES)
+            return distribute(connection, self.title, shards)
 
     def has_catalog(self) -> bool:
         with self._bulk.connect() as connection:
@@ -218,6 +225,8 @@ class TraceServer:
         with self._long(should_cancel, "Cancelled. Nothing was stored."):
             self._hold_still(connection, key)
             with connection.begin():
+                if is_distributed(connection):
+                    one_after_another(connection)
                 number = int(connection.execute(select(trace_number.next_value())).scalar_one())
                 tables = load_rows(connection, self.part_path(key), number, should_cancel)
                 connection.execute(update(trace_load).where(trace_load.c.key == key, trace_load.c.is_current).values(is_current=False))

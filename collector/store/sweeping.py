@@ -1,11 +1,12 @@
 """Drops the rows of traces that were replaced or deleted: whole partitions, which takes no longer for many rows than for few.
 
-A partition is taken off while others read (DETACH CONCURRENTLY), one process at a time. What somebody still reads stays for the next
-sweep, and so does what a sweep that was ended had begun.
+A partition is taken off while others read (DETACH CONCURRENTLY), one process at a time; Citus cannot do that and waits for them. What
+somebody still reads stays for the next sweep, and so does what a sweep that was ended had begun.
 """
 
 from sqlalchemy import Connection, delete, select
 
+from collector.store.distributing import is_distributed
 from collector.store.server_locks import SWEEPING, readers_of, release, try_hold
 from collector.store.server_tables import SCHEMA, SERVER_TRACE, partition_name, trace_load
 
@@ -42,9 +43,10 @@ def _drop(connection: Connection, number: int) -> None:
         "WHERE s.nspname = %s AND c.relkind = 'r' AND c.relname = ANY(%s)",
         (SCHEMA, names),
     ).all()
+    waits = is_distributed(connection)
     for part, parent, is_pending in there:
         if parent is not None:
-            how = "FINALIZE" if is_pending else "CONCURRENTLY"
+            how = "" if waits else "FINALIZE" if is_pending else "CONCURRENTLY"
             connection.exec_driver_sql(f'ALTER TABLE "{parent}" DETACH PARTITION "{part}" {how}')
     if there:
         parts = ", ".join(f'"{row.relname}"' for row in there)

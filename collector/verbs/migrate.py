@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from collector.errors import StoreError
 from collector.plain import say
-from collector.verbs.arguments import Verbs, add_database, new_verb, store_of
+from collector.verbs.arguments import Verbs, add_database, checked, new_verb, store_of
 
 if TYPE_CHECKING:
     from collector.store.engine import TraceFolder
@@ -19,7 +19,9 @@ EXAMPLE = """example:
   sockscope migrate
       brings the catalog and every trace to the version of this program; a trace is changed on a copy that takes its place
   sockscope migrate --database postgresql://collector@db/traces --grant-to dashboard
-      makes the tables of a server or brings them up to date, and lets the role `dashboard` read them and write notes and labels"""
+      makes the tables of a server or brings them up to date, and lets the role `dashboard` read them and write notes and labels
+  sockscope migrate --database postgresql://collector@coordinator/traces --distribute
+      spreads the traces over the servers of a Citus cluster (docs/scale.md)"""
 
 
 def add(verbs: Verbs) -> None:
@@ -27,6 +29,12 @@ def add(verbs: Verbs) -> None:
     parser = new_verb(verbs, "migrate", "bring the database up to date after an update of sockscope", EXAMPLE)
     parser.add_argument(
         "--grant-to", action="append", default=[], metavar="ROLE", help="let a role of the server read, and write notes; may be repeated"
+    )
+    parser.add_argument(
+        "--distribute", action="store_true", help="spread the tables of the server over the Citus cluster that it coordinates"
+    )
+    parser.add_argument(
+        "--shards", type=checked(_shards), metavar="N", help="with --distribute: in how many parts; default: as many as servers hold rows"
     )
     add_database(parser)
     parser.set_defaults(run=run)
@@ -36,16 +44,25 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     """Bring everything up to date; a trace that cannot be is named, and the others go on. Raises StoreError."""
     from collector.store.engine import TraceFolder
 
+    if args.shards and not args.distribute:
+        say("sockscope migrate: --shards goes with --distribute.", file=sys.stderr)
+        return 2
     store = store_of(args, must_exist=True)
     if isinstance(store, TraceFolder):
         if args.grant_to:
             say("sockscope migrate: --grant-to is for a server; whom a folder is open to, its permissions say.", file=sys.stderr)
             return 2
+        if args.distribute:
+            say("sockscope migrate: --distribute is for a server; the traces of a folder are on one machine.", file=sys.stderr)
+            return 2
         return _migrate_folder(store)
     from collector.store.server import TraceServer
 
     assert isinstance(store, TraceServer)
-    return _migrate_server(store, args.grant_to)
+    status = _migrate_server(store, args.grant_to)
+    if args.distribute:
+        _distribute_server(store, args.shards)
+    return status
 
 
 def _migrate_server(server: "TraceServer", roles: list[str]) -> int:
@@ -58,6 +75,24 @@ def _migrate_server(server: "TraceServer", roles: list[str]) -> int:
         server.grant_to(role)
         say(f"The role {role} may read, and write notes and labels.")
     return 0
+
+
+def _distribute_server(server: "TraceServer", shards: int | None) -> None:
+    done = server.distribute(shards)
+    if done.traces or done.catalog:
+        say(
+            f"Distributed {done.traces} {'table' if done.traces == 1 else 'tables'} of traces over {done.shards} "
+            f"{'shard' if done.shards == 1 else 'shards'}, and copied {done.catalog} of the catalog to every server."
+        )
+    else:
+        say(f"The tables are distributed already, over {done.shards} {'shard' if done.shards == 1 else 'shards'}.")
+
+
+def _shards(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= number <= 64_000:
+        raise ValueError(f"{text}: a number of shards from 1 to 64000")
+    return number
 
 
 def _migrate_folder(folder: "TraceFolder") -> int:
