@@ -25,7 +25,7 @@ PAGES = {
     "dependencies": "What it stands on",
     "licences": "Licences of what it stands on",
     "operating": "A server for a team",
-    "scale": "A PostgreSQL server for the traces",
+    "scale": "A server for the traces, a fleet that collects",
     "safety": "Hostile traces, who may look, what a trace gives away",
 }
 """Names of the pages in the order in which they are listed, with their titles."""

@@ -10,6 +10,7 @@ TraceError                      anything that is wrong with an input or with our
 ├── NothingLeft                 what the user wants stored of a trace is not in it
 ├── CollectCancelled            the user asked to stop
 ├── SendError                   another machine's dashboard does not take a file
+├── FleetError                  workers of a cluster cannot be had, or are lost
 ├── SymbolsError                symbol files cannot be looked at: no such folder, no library
 └── StoreError                  the database cannot be read or written
     ├── NotAFolder              what is named as the folder of the traces is none
@@ -31,6 +32,7 @@ __all__ = [
     "AlreadyCollected",
     "CollectCancelled",
     "EmptyTrace",
+    "FleetError",
     "FormatError",
     "NotAFolder",
     "NotAnEtl",
@@ -109,6 +111,10 @@ class RecordError(TraceError):
 
 class SendError(TraceError):
     """Another machine's dashboard does not take a file, or cannot be reached."""
+
+
+class FleetError(TraceError):
+    """Workers of a cluster that shall collect cannot be had, do not fit this program, or are lost."""
 
 
 class SymbolsError(TraceError):

@@ -111,6 +111,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.pipeline": ("collector.",),
     "collector.follow": ("collector.",),
     "collector.collecting": ("collector.",),
+    "collector.fleet.": ("collector.",),
     "collector.dashboard": (),
     "collector.sending": ("collector.dashboard", "collector.source"),
     "collector.watch": ("collector.source", "collector.readers.", "collector.packages."),

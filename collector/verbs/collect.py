@@ -11,6 +11,7 @@ from collector.limits import KINDS, Limits
 from collector.plain import say
 from collector.retention import parse_amount
 from collector.verbs.arguments import Verbs, add_database, add_range, checked, new_verb, store_of, tell_note
+from collector.verbs.fleet import add_fleet, collect_by_fleet, wrong_fleet
 from collector.verbs.gating import add_gate, verdict_of, wrong_gate
 from collector.verbs.growing import add_growing, follow_file, watch_folder, wrong_usage
 from collector.verbs.storing import Results, collect_file, collect_source, summary
@@ -36,6 +37,8 @@ EXAMPLE = r"""example:
       collects each trace that is put into this folder
   sockscope collect tests.etl --fail-on overlap,freed_in_flight,abort=2 --junit sockscope.xml
       fails a test run that was traced
+  sockscope collect /shared/traces --scheduler tcp://10.0.0.5:8786 --database /shared/database
+      has the workers of a Dask cluster collect the traces of a folder, a file each
 
 exit status: 0 complete; 3 stored, but with loss or damage, or a check of --fail-on could not be made; 4 a check failed;
 1 not stored, of several files at least one; 2 wrong usage"""
@@ -74,13 +77,14 @@ def add(verbs: Verbs) -> None:
     parts.add_argument("--only", action="append", default=[], choices=KINDS, help="sockets or heap; processes and stacks always")
     add_gate(parser)
     add_growing(parser)
+    add_fleet(parser)
     add_database(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     """Collect each file; the exit status says whether all were stored, and with several a line names what became of each."""
-    if wrong := wrong_usage(args) or wrong_gate(args):
+    if wrong := wrong_usage(args) or wrong_gate(args) or wrong_fleet(args):
         say(f"sockscope collect: {wrong}", file=sys.stderr)
         return 2
     if args.name and len(args.files) > 1 and not args.joined_as:
@@ -90,6 +94,8 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     if limits.from_ns is not None and limits.to_ns is not None and limits.from_ns > limits.to_ns:
         say("sockscope collect: --to is before --from; give a range that runs forward.", file=sys.stderr)
         return 2
+    if args.scheduler is not None:
+        return collect_by_fleet(args, store_of(args), should_cancel, limits)
     with contextlib.ExitStack() as stack:
         symbols = None
         if args.symbols:

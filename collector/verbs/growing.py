@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collector.store.stores import TraceStore
     from collector.symbols import Symbols
 
-__all__ = ["add_growing", "follow_file", "watch_folder", "wrong_usage"]
+__all__ = ["add_growing", "follow_file", "seconds", "watch_folder", "wrong_usage"]
 
 _NS = 1_000_000_000
 
@@ -34,15 +34,15 @@ def add_growing(parser: argparse.ArgumentParser) -> None:
         "--whole", metavar="FILE", help="follow, and collect this file in the end, where it is there then: what is followed is a part of it"
     )
     waiting.add_argument("--while-stdin", action="store_true", help=argparse.SUPPRESS)  # for a recorder: no longer than it lives
-    waiting.add_argument("--for", dest="for_seconds", type=_seconds, metavar="TIME", help="follow no longer than this: 90s, 10min")
+    waiting.add_argument("--for", dest="for_seconds", type=seconds, metavar="TIME", help="follow no longer than this: 90s, 10min")
     waiting.add_argument(
-        "--idle", dest="idle_seconds", type=_seconds, metavar="TIME", help="follow until the file has not grown for so long"
+        "--idle", dest="idle_seconds", type=seconds, metavar="TIME", help="follow until the file has not grown for so long"
     )
     waiting.add_argument(
         "--watch", metavar="DIR", help="collect each .etl file or package that is put into this folder, once it has come to rest"
     )
     waiting.add_argument(
-        "--settle", dest="settle_seconds", type=_seconds, metavar="TIME", help="how long a file must not have changed (default: 3s)"
+        "--settle", dest="settle_seconds", type=seconds, metavar="TIME", help="how long a file must not have changed (default: 3s)"
     )
 
 
@@ -137,7 +137,7 @@ def watch_folder(
     return results.status
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     try:
         ns = parse_moment(text)
     except ValueError as error:

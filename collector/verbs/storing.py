@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked, TraceError
+from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked
 from collector.plain import plain_line, say
 from collector.verbs.arguments import tell_note
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collector.store.stores import TraceStore
     from collector.symbols import Symbols
 
-__all__ = ["Results", "collect_file", "collect_source", "summary", "tell"]
+__all__ = ["Results", "collect_file", "collect_source", "say_outcome", "summary", "tell"]
 
 _OF_ONE_FILE = (AlreadyCollected, StoreLocked)
 """Errors of the database after which other files can still be collected."""
@@ -60,28 +60,21 @@ class Results:
         )
 
     def add(self, outcome: "Outcome") -> None:
-        """Note what became of a trace, and say it: on stdout what was stored, on stderr why it was not."""
-        report = outcome.report
-        if outcome.error is not None:
-            self.fail(outcome.label, outcome.error)
+        """Note what became of a trace."""
+        report, error = outcome.report, outcome.error
+        if isinstance(error, CollectCancelled) and self.is_watching:
+            self.is_over = True
+        elif error is not None:
+            self.failed.append(outcome.label)
+            self.reasons.append((outcome.label, str(error)))
+            is_of_store = isinstance(error, StoreError) and not isinstance(error, _OF_ONE_FILE)  # it is the same for the files to come
+            self.is_over = self.is_over or is_of_store or isinstance(error, CollectCancelled)
         elif report is None:
             self.there_already.append(outcome.label)
         else:
             (self.limited if report.is_limited else self.stored).append(outcome.label)
             if not self.is_watching:
                 self.reports.append(report)
-            say(summary(report), flush=True)
-
-    def fail(self, file: str, error: TraceError) -> None:
-        """Say why something was not stored, or that no more is to be."""
-        if isinstance(error, CollectCancelled) and self.is_watching:
-            self.is_over = True
-            return
-        say(str(error), file=sys.stderr, flush=True)
-        self.failed.append(file)
-        self.reasons.append((file, str(error)))
-        is_of_store = isinstance(error, StoreError) and not isinstance(error, _OF_ONE_FILE)  # the folder is the same for the files to come
-        self.is_over = self.is_over or is_of_store or isinstance(error, CollectCancelled)
 
 
 def collect_file(
@@ -126,8 +119,18 @@ def collect_file(
     ) as outcomes:
         for outcome in outcomes:
             results.add(outcome)
+            if not (results.is_watching and isinstance(outcome.error, CollectCancelled)):
+                say_outcome(outcome)
             if results.is_over:
                 return
+
+
+def say_outcome(outcome: "Outcome") -> None:
+    """Say what became of a trace: on stdout what was stored, on stderr why it was not."""
+    if outcome.error is not None:
+        say(str(outcome.error), file=sys.stderr, flush=True)
+    elif outcome.report is not None:
+        say(summary(outcome.report), flush=True)
 
 
 def collect_source(

@@ -1,0 +1,173 @@
+"""The worker's side of collecting by a cluster: one file into the database, by the same way as without a cluster."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from distributed import Event, Worker, get_client, get_worker
+
+from collector.collecting import Outcome, outcomes_of
+from collector.errors import (
+    AlreadyCollected,
+    FleetError,
+    PackageError,
+    SourceError,
+    StoreError,
+    StoreLocked,
+    TraceError,
+)
+from collector.fleet.orders import Answer, Order
+from collector.pipeline import ImportReport, import_trace
+from collector.source import Source
+from collector.stages import Progress, program_version
+from collector.store.stores import TraceStore, open_store
+from collector.symbols import Symbols
+
+__all__ = ["ASK_SECONDS", "Here", "collected", "collected_here"]
+
+ASK_SECONDS = 0.25
+"""How often a worker asks whether it shall stop."""
+_TELL_SECONDS = 0.5
+_PATIENCE_SECONDS = 10.0
+"""How long another collector of the same trace is waited for: one that lost its scheduler, and stops now, may still hold it."""
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where an order is carried out, and how to hear and be heard there."""
+
+    name: str
+    should_cancel: Callable[[], bool]
+    on_progress: Callable[[Progress], None]
+
+
+def collected(order: Order) -> Answer:
+    """Carry out an order in the thread of a worker, which tells its client how far it is, and stops when that says so."""
+    worker = get_worker()
+    worker.log_event(order.run, {"number": order.number, "begun_by": worker.address})
+    with _asking(Event(order.run, client=get_client())) as should_cancel:
+        return collected_here(order, Here(f"{worker.address} on {socket.gethostname()}", should_cancel, _teller(worker, order)))
+
+
+def collected_here(order: Order, here: Here) -> Answer:
+    """Collect the traces of a file; each error becomes a part of the answer."""
+    outcomes: list[Outcome] = []
+    notes: list[str] = []
+
+    def tell_fault(sentence: str) -> None:
+        outcomes.append(Outcome(order.word, error=PackageError(sentence)))
+
+    try:
+        with contextlib.ExitStack() as stack:
+            store = stack.enter_context(contextlib.closing(_store_of(order, here)))
+            symbols = stack.enter_context(Symbols(order.symbols)) if order.symbols else None
+
+            def import_one(source: Source, shown: str | None) -> ImportReport:
+                return _imported(source, store, here, order, shown, symbols)
+
+            found = outcomes_of(
+                order.file,
+                store,
+                here.should_cancel,
+                import_one,
+                on_fault=tell_fault,
+                on_note=notes.append,
+                name=order.name,
+                most_unpacked=order.most_unpacked,
+            )
+            outcomes.extend(_in_words_of(order, outcome, here) for outcome in stack.enter_context(contextlib.closing(found)))
+    except TraceError as error:
+        outcomes.append(_in_words_of(order, Outcome(order.file, error=error), here))
+    return Answer(tuple(outcomes), tuple(notes))
+
+
+def _store_of(order: Order, here: Here) -> TraceStore:
+    """The database, if it is the one that is meant. Raises FleetError, StoreError for what is not seen here."""
+    if program_version() != order.version:
+        raise FleetError(
+            f"{order.word}: the worker {here.name} runs sockscope {program_version()}, and this command {order.version}. "
+            "Install the same version on all machines."
+        )
+    store = open_store(order.database)
+    if order.mark is not None and not store.is_being_collected(order.mark):
+        raise StoreError(
+            f"{store.title}: the worker {here.name} sees another database of this name, or none, or its locks do not reach there. "
+            "Share the folder under the same path with all workers, or name a database server."
+        )
+    return store
+
+
+def _imported(source: Source, store: TraceStore, here: Here, order: Order, shown: str | None, symbols: Symbols | None) -> ImportReport:
+    """Import one trace, after another collector of it if that is done soon. Raises TraceError."""
+    given_up = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return import_trace(
+                source,
+                store,
+                here.on_progress,
+                here.should_cancel,
+                keep=order.keep,
+                name=shown,
+                symbols=symbols,
+                limits=order.limits,
+            )
+        except StoreLocked:
+            if time.monotonic() > given_up:
+                raise
+        time.sleep(_LOOK_SECONDS)
+
+
+def _in_words_of(order: Order, outcome: Outcome, here: Here) -> Outcome:
+    """The outcome with the file as the user named it; what a machine is to blame for says which."""
+    error = outcome.error
+    if isinstance(error, SourceError):
+        error = SourceError(f"{error} So sees the worker {here.name}: all workers need the file under the same path.")
+    elif isinstance(error, StoreError) and not isinstance(error, AlreadyCollected | StoreLocked) and here.name not in str(error):
+        error = type(error)(f"{error} (worker {here.name})")
+    return replace(outcome, label=outcome.label.replace(order.file, order.word, 1), error=error)
+
+
+def _teller(worker: Worker, order: Order) -> Callable[[Progress], None]:
+    """Tells the client about progress, now and then."""
+    told = 0.0
+
+    def tell(progress: Progress) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _TELL_SECONDS:
+            told = time.monotonic()
+            far = [progress.stage, progress.bytes_done, progress.bytes_total, progress.records]
+            worker.log_event(order.run, {"number": order.number, "progress": far})
+
+    return tell
+
+
+@contextlib.contextmanager
+def _asking(event: Event) -> Iterator[Callable[[], bool]]:
+    """Ask again and again, in a thread of its own, whether the client wants no more; so does a scheduler that cannot be asked.
+
+    Then nobody would hear the answer, and another worker may be at the same file soon.
+    """
+    is_over, is_unwanted = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        while not is_over.wait(ASK_SECONDS):
+            try:
+                if not event.is_set():
+                    continue
+            except (OSError, RuntimeError, ValueError, TimeoutError):
+                pass
+            is_unwanted.set()
+            return
+
+    thread = threading.Thread(target=ask, name="asks whether to stop", daemon=True)
+    thread.start()
+    try:
+        yield is_unwanted.is_set
+    finally:
+        is_over.set()
+        thread.join()
