@@ -1,6 +1,9 @@
 """What PostgreSQL needs that SQLite does not: its address, connections for writing, words for its errors."""
 
+import contextlib
 import re
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
@@ -8,6 +11,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
 from collector.errors import (
+    CollectCancelled,
     StoreDamaged,
     StoreError,
     StoreFull,
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bulk_engine",
     "driver_of",
+    "ended_by",
     "error_of",
     "server_url",
     "shown",
@@ -36,6 +41,7 @@ __all__ = [
 
 _CONNECT_SECONDS = 10
 _BUSY_SECONDS = 5
+_LOOK_SECONDS = 0.1
 _DRIVER = "postgresql+psycopg"
 _KEEPALIVE = {"keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "6"}
 
@@ -133,6 +139,34 @@ def driver_of(connection: Connection) -> "psycopg.Connection[Any]":  # Any: rows
     driver = connection.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)
     return driver
+
+
+@contextlib.contextmanager
+def ended_by(connection: Connection, should_cancel: Callable[[], bool], words: str) -> Iterator[None]:
+    """End the statement that runs in the block once `should_cancel` says so, as where it waits for a lock or sorts for an index.
+
+    Raises CollectCancelled with these words.
+    """
+    import psycopg
+
+    driver, is_over, is_ended = driver_of(connection), threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(_LOOK_SECONDS):
+            if should_cancel():
+                is_ended.set()
+                with contextlib.suppress(psycopg.Error):
+                    driver.cancel_safe(timeout=_BUSY_SECONDS)
+
+    watcher = threading.Thread(target=watch, name="cancelling", daemon=True)
+    watcher.start()
+    try:
+        yield
+    except (StoreSlow, psycopg.errors.QueryCanceled) as error:
+        raise (CollectCancelled(words) if is_ended.is_set() else error) from error
+    finally:
+        is_over.set()
+        watcher.join()
 
 
 def error_of(error: BaseException, url: URL) -> TraceError | None:

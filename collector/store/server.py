@@ -16,7 +16,7 @@ from pathlib import Path
 import platformdirs
 from sqlalchemy import Connection, Engine, func, insert, select, update
 
-from collector.errors import CollectCancelled, StoreError, StoreLocked, StoreReadOnly, StoreSlow, StoreTooNew, StoreTooOld, StoreUnreachable
+from collector.errors import StoreError, StoreLocked, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnreachable
 from collector.store import locks, postgresql
 from collector.store.distributing import Distributed, distribute, is_distributed, one_after_another
 from collector.store.engine import QUERY_SECONDS, is_key
@@ -185,8 +185,10 @@ class TraceServer:
         path = self._building / f"{key}.{os.getpid()}.{secrets.token_hex(4)}{_FETCHED}"
         with locks.held(_beside(path), f"{path}: this file is being made already."):
             try:
-                with self._long(should_cancel, "Cancelled. Nothing was exported."), self._bulk.begin() as connection:
-                    fetch_rows(connection, held_number(connection, key), path, should_cancel)
+                with self._named(), self._bulk.begin() as connection:
+                    number = held_number(connection, key)
+                    with postgresql.ended_by(connection, should_cancel, "Cancelled. Nothing was exported."):
+                        fetch_rows(connection, number, path, should_cancel)
                 yield path
             finally:
                 remove_part(path)
@@ -222,9 +224,9 @@ class TraceServer:
         """Copy the rows of the local file to the server, and make them the trace's."""
         should_cancel = should_cancel or (lambda: False)
         connection = self._held[key]
-        with self._long(should_cancel, "Cancelled. Nothing was stored."):
+        with self._named():
             self._hold_still(connection, key)
-            with connection.begin():
+            with connection.begin(), postgresql.ended_by(connection, should_cancel, "Cancelled. Nothing was stored."):
                 if is_distributed(connection):
                     one_after_another(connection)
                 number = int(connection.execute(select(trace_number.next_value())).scalar_one())
@@ -248,12 +250,10 @@ class TraceServer:
         connection.commit()
 
     @contextlib.contextmanager
-    def _long(self, should_cancel: Callable[[], bool], words: str) -> Iterator[None]:
-        """Give our words to errors that the driver raises while it copies, and to a statement that was ended since that was asked for."""
+    def _named(self) -> Iterator[None]:
+        """Give our words to errors that the driver raises while it copies."""
         try:
             yield
-        except StoreSlow as error:
-            raise (CollectCancelled(words) if should_cancel() else error) from error
         except Exception as error:
             raise postgresql.error_of(error, self.url) or error from error
 

@@ -30,13 +30,13 @@ def run(args: argparse.Namespace, _should_cancel: Callable[[], bool]) -> int:
     from collector.store.catalog import Catalog
 
     folder = store_of(args, must_exist=True)
-    entries, limits = [], {}
+    entries, limits, there = [], {}, set[str]()
     if folder.has_catalog():
         catalog = Catalog.readable(folder)
-        entries, limits = catalog.entries(), catalog.limits()
-    absent = {entry.key for entry in entries if entry.state == "complete" and not folder.has_trace(entry.key)}
+        entries, limits, there = catalog.entries(), catalog.limits(), set(folder.trace_keys())
+    absent = {entry.key for entry in entries if entry.state == "complete" and entry.key not in there}
     if args.json:
-        more = {entry.key: {"limits": limits.get(entry.key, ()), "has_file": folder.has_trace(entry.key)} for entry in entries}
+        more = {entry.key: {"limits": limits.get(entry.key, ()), "has_file": entry.key in there} for entry in entries}
         print(json.dumps([asdict(entry) | more[entry.key] for entry in entries], indent=2))
         return 0
     if not entries:

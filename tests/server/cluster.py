@@ -82,6 +82,10 @@ class Cluster:
         )  # fmt: skip
         return [line.split("\x1f") for line in answer.splitlines()]
 
+    def program(self, name: str, *words: str, given: str = "") -> str:
+        """Run a client program as the owner; what it says."""
+        return self._run(name, "-h", str(self.folder), "-p", str(_PORT), "-U", "owner", *words, given=given)
+
     def close(self) -> None:
         """End the server and remove its folder."""
         if self.is_running():

@@ -9,9 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import create_engine, func, select
+from sqlalchemy.pool import NullPool
 
-from collector.errors import StoreLocked, StoreUnreachable
+from collector.errors import CollectCancelled, StoreLocked, StoreUnreachable
 from collector.pipeline import import_trace
 from collector.source import Source
 from collector.stages import Progress
@@ -239,3 +240,22 @@ def test_a_sweep_that_ended_in_the_middle(server: TraceServer, file: Path, clust
     assert cluster.sql(pending, database_name) == [["0"]]
     assert _parts(cluster, database_name) == 1
     assert cluster.sql("SELECT count(*) FROM sockscope.trace_load", database_name) == [["1"]]
+
+
+def test_cancelling_ends_a_statement_that_waits(server: TraceServer, file: Path, cluster: Cluster, database_name: str) -> None:
+    key = _collect(server, file)
+    before = server.number_of(key)
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'ShareUpdateExclusiveLock'"
+
+    def is_waiting() -> bool:
+        return cluster.sql(waiting, database_name) == [["1"]]
+
+    engine = create_engine(server.url, poolclass=NullPool)
+    with engine.begin() as other, Source.open(file) as source:
+        other.exec_driver_sql("LOCK TABLE sockscope.operation IN ACCESS EXCLUSIVE MODE")  # nothing can be attached meanwhile
+        with pytest.raises(CollectCancelled, match="Nothing was stored"):
+            import_trace(source, server, should_cancel=is_waiting)
+
+    assert server.number_of(key) == before
+    assert Catalog(server).find(key).state == "complete"
+    assert _parts(cluster, database_name) == 1
