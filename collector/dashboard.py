@@ -29,6 +29,7 @@ REQUEST_SECONDS = 400.0
 _WATCH_SECONDS = 0.1
 _MOST_ANSWER = 1 << 20
 _MOST_WORDS = 300
+_NO_LONGER_READ = (BrokenPipeError, ConnectionResetError)
 _LATER = (408, 423, 425, 429, 500, 502, 503, 504)
 _OURS = (200, 201, 409, 422)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -244,17 +245,29 @@ class Link:
 
 
 def _handlers(context: ssl.SSLContext | None, sockets: list[socket.socket]) -> list[urllib.request.BaseHandler]:
-    """Handlers whose connections put their sockets into a list."""
+    """Handlers whose connections put their sockets into a list, and hear an answer that comes before all was sent."""
 
     class Plain(http.client.HTTPConnection):
         def connect(self) -> None:
             super().connect()
             sockets.append(self.sock)
 
+        def send(self, data: Any) -> None:  # Any: as the library has it
+            if self.sock is None:
+                self.connect()
+            with contextlib.suppress(*_NO_LONGER_READ):  # what the server has said is read next; where it said nothing, that fails
+                super().send(data)
+
     class Safe(http.client.HTTPSConnection):
         def connect(self) -> None:
             super().connect()
             sockets.append(self.sock)
+
+        def send(self, data: Any) -> None:  # Any: as above
+            if self.sock is None:
+                self.connect()
+            with contextlib.suppress(*_NO_LONGER_READ):
+                super().send(data)
 
     class Http(urllib.request.HTTPHandler):
         def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:

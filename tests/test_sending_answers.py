@@ -23,8 +23,8 @@ Script = Callable[[int, str], bytes | None]
 
 
 @contextmanager
-def server(script: Script, *, drip: bool = False) -> Iterator[str]:
-    """A server that says what the test wants; with `drip` a byte every 50 ms."""
+def server(script: Script, *, drip: bool = False, hasty: bool = False) -> Iterator[str]:
+    """A server that says what the test wants; with `drip` a byte every 50 ms, `hasty` before it has read more than the head."""
     listener = socket.create_server(("127.0.0.1", 0))
     numbers, open_ones = count(), list[socket.socket]()
 
@@ -35,7 +35,7 @@ def server(script: Script, *, drip: bool = False) -> Iterator[str]:
                 request += connection.recv(65536)
             head, _, body = request.partition(b"\r\n\r\n")
             length = next((int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0)
-            while len(body) < length:
+            while len(body) < length and not hasty:
                 body += connection.recv(65536)
             said = script(next(numbers), head.split(b" ")[0].decode())
             if said is None:
@@ -174,6 +174,18 @@ def test_what_does_not_speak_http_ends_it_at_once(file: Path, answer: bytes) -> 
 def test_pieces_that_are_answered_oddly(file: Path, answer: bytes, words: str) -> None:
     with server(lambda n, method: http(ARRIVING) if method == "GET" else answer) as base, pytest.raises(SendError, match=words):
         quick(file, base)
+
+
+def test_a_refusal_that_comes_before_all_was_sent_is_heard(tmp_path: Path) -> None:
+    """Such a server closes the connection on what is still under way; that is not taken for a connection that broke."""
+    path = tmp_path / "large.etl"
+    path.write_bytes(bytes(16 << 20))
+    refusal = http('{"sentence": "Uploads end at 1 MB here."}', "413 Large")
+    with (
+        server(lambda n, method: http(ARRIVING) if method == "GET" else refusal, hasty=True) as base,
+        pytest.raises(SendError, match="Uploads end at 1 MB here"),
+    ):
+        quick(path, base)
 
 
 @pytest.mark.parametrize("state", [ARRIVING, '{"state": "absent", "offset": 0}'])
