@@ -19,6 +19,7 @@ __all__ = ["LOOK_SECONDS", "connected", "differences", "quiet", "unless_cancelle
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 60.0
 LOOK_SECONDS = 0.1
 """How often it is asked whether to cancel."""
 _SECONDS_BETWEEN_LOOKS_FOR_WORKERS = 0.5
@@ -140,7 +141,11 @@ async def _check_scheduler(client: Client, address: str) -> None:
 async def _check_workers(client: Client, address: str, on_note: Callable[[str], None]) -> None:
     """See that the program is the same everywhere. Raises FleetError."""
     own = program_version()
-    for worker, found in sorted((await client.run(version_here, on_error="return")).items()):
+    try:
+        answers = await asyncio.wait_for(client.run(version_here, on_error="return"), ANSWER_SECONDS)
+    except TimeoutError as error:
+        raise FleetError(f"{address}: a worker gives no answer, for {ANSWER_SECONDS:g} s now. See that none hangs.") from error
+    for worker, found in sorted(answers.items()):
         if not isinstance(found, str):
             raise FleetError(f"{worker}: this worker cannot run sockscope; see that it is installed there ({found}).")
         if found != own:

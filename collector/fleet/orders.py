@@ -42,6 +42,7 @@ class Answer:
     """What became of the traces of one file. Errors are values here: none is raised through the cluster."""
 
     outcomes: "tuple[Outcome, ...]"
+    """None at all where the worker was told to stop before it began."""
     notes: tuple[str, ...] = ()
     """What the user should know of the input, and what is no fault."""
 

@@ -67,7 +67,6 @@ class _Run:
         self._orders = {order.number: order for order in orders}
         self._topic = orders[0].run
         self._answers: dict[int, Answer] = {}
-        self._begun: set[int] = set()
         self._futures: dict[int, Future[Answer]] = {}
         self._is_ending = False
         self._counted = self._had_workers = time.monotonic()
@@ -123,18 +122,19 @@ class _Run:
         return number, answer
 
     async def _take(self, number: int, answer: Answer | None) -> None:
-        if answer is None:
+        if answer is None or not answer.outcomes:
             return
         self._answers[number] = answer
-        if self._watcher.answered(self._orders[number], answer):
+        if self._watcher.answered(self._orders[number], answer) and not self._is_ending:
             await self._call_back_what_waits()
 
     async def _call_back_what_waits(self) -> None:
+        """Have no more files begun. What workers have is left to them, who know better than we what they have begun."""
         self._is_ending = True
         with contextlib.suppress(OSError):
-            await self._client.cancel(
-                [future for number, future in self._futures.items() if number not in self._begun | self._answers.keys()]
-            )
+            processing: Any = self._client.processing()  # Any: an awaitable, since the client is asynchronous
+            theirs = {key for keys in (await processing).values() for key in keys}
+            await self._client.cancel([future for future in self._futures.values() if future.key not in theirs])
 
     async def _has_no_workers(self) -> bool:
         """Whether there has been no worker for as long as one is waited for."""
@@ -154,7 +154,6 @@ class _Run:
         _, message = event
         order = self._orders[message["number"]]
         if "begun_by" in message:
-            self._begun.add(order.number)
             self._watcher.begun(order, message["begun_by"])
         elif order.number not in self._answers:
             self._watcher.moved(order, Progress(*message["progress"]))

@@ -48,8 +48,10 @@ class Here:
 def collected(order: Order) -> Answer:
     """Carry out an order in the thread of a worker, which tells its client how far it is, and stops when that says so."""
     worker = get_worker()
-    worker.log_event(order.run, {"number": order.number, "begun_by": worker.address})
     with _asking(Event(order.run, client=get_client())) as should_cancel:
+        if should_cancel():
+            return Answer(())
+        worker.log_event(order.run, {"number": order.number, "begun_by": worker.address})
         return collected_here(order, Here(f"{worker.address} on {socket.gethostname()}", should_cancel, _teller(worker, order)))
 
 
@@ -148,23 +150,26 @@ def _teller(worker: Worker, order: Order) -> Callable[[Progress], None]:
 
 @contextlib.contextmanager
 def _asking(event: Event) -> Iterator[Callable[[], bool]]:
-    """Ask again and again, in a thread of its own, whether the client wants no more; so does a scheduler that cannot be asked.
+    """Ask at once, then again and again in a thread of its own, whether the client wants no more; so does a scheduler that cannot be asked.
 
     Then nobody would hear the answer, and another worker may be at the same file soon.
     """
     is_over, is_unwanted = threading.Event(), threading.Event()
 
     def ask() -> None:
-        while not is_over.wait(ASK_SECONDS):
-            try:
-                if not event.is_set():
-                    continue
-            except (OSError, RuntimeError, ValueError, TimeoutError):
-                pass
+        try:
+            is_set = event.is_set()
+        except (OSError, RuntimeError, ValueError, TimeoutError):
+            is_set = True
+        if is_set:
             is_unwanted.set()
-            return
 
-    thread = threading.Thread(target=ask, name="asks whether to stop", daemon=True)
+    def go_on_asking() -> None:
+        while not is_unwanted.is_set() and not is_over.wait(ASK_SECONDS):
+            ask()
+
+    ask()
+    thread = threading.Thread(target=go_on_asking, name="asks whether to stop", daemon=True)
     thread.start()
     try:
         yield is_unwanted.is_set

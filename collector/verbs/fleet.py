@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from collector.errors import CollectCancelled, FleetError, SourceError, StoreError
+from collector.errors import CollectCancelled, FleetError, SourceError, StoreError, TraceError
 from collector.plain import plain_line, say
 from collector.verbs.arguments import checked, tell_note
 from collector.verbs.gating import verdict_of
@@ -66,6 +66,16 @@ def collect_by_fleet(args: argparse.Namespace, store: "TraceStore", should_cance
     if args.name and len(files) > 1:
         say("sockscope collect: --name fits one file only.", file=sys.stderr)
         return 2
+    try:
+        return _collected(args, files, store, should_cancel, limits)
+    except TraceError as error:
+        verdict_of(args, 1, (), [(word, str(error)) for word in files.values()])
+        raise
+
+
+def _collected(
+    args: argparse.Namespace, files: dict[str, str], store: "TraceStore", should_cancel: Callable[[], bool], limits: "Limits"
+) -> int:
     from collector.fleet.running import carried_out
 
     with _marked(store) as mark:

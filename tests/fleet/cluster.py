@@ -18,7 +18,7 @@ from tests.fleet.holding import HOLD
 __all__ = ["Cluster", "local_cluster", "until"]
 
 ROOT = Path(__file__).parents[2]
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 300.0
 
 
 class Cluster:

@@ -100,7 +100,7 @@ def test_a_worker_is_killed_in_the_middle_of_an_import(cluster: Cluster, databas
     os.kill(victim, signal.SIGKILL)
     assert cluster.holder(key_of(files[3])) != victim  # another worker is as far now
     held.unlink()
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
 
     assert process.returncode == 0, err
     assert re.search(r"4\.etl: the worker that collected it was lost; now it is collected by tcp://127\.0\.0\.1:\d+\.\n", err)
@@ -117,7 +117,7 @@ def test_a_file_that_ends_every_worker_is_given_up(database: TraceFolder, tmp_pa
         process = begin(cluster, database, bad, good)
         for _ in range(2):
             os.kill(cluster.holder(key_of(bad)), signal.SIGKILL)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
 
     assert process.returncode == 1
     assert f"{bad}: 2 workers ended while they collected it" in err
@@ -170,17 +170,17 @@ def test_cancelling_stops_the_workers(cluster: Cluster, database: TraceFolder, t
     assert main(["collect", str(files[0]), "--database", str(database.root)]) == 0
     holds = [cluster.hold_at(key_of(file)) for file in (*files, *waiting)]
     process = begin(cluster, database, *files, *waiting)
-    until(lambda: len(list(cluster.hold.glob("*.*"))) >= 2)
+    until(lambda: len(list(cluster.hold.glob("*.*"))) == 2)
 
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)  # while nothing lets the imports go on: they have stopped
+    out, err = process.communicate(timeout=300)  # while nothing lets the imports go on: they have stopped
 
     for file in (*holds, *cluster.hold.glob("*.*")):
         file.unlink()
     assert (process.returncode, out) == (1, "")
     assert err.count("Cancelled. Nothing was stored.\n") == 1
     assert "Traceback" not in err
-    assert re.search(r"\d+ not stored: .*; \d+ not tried: ", err)
+    assert re.search(r"^2 not stored: .*; 5 not tried: ", err, re.MULTILINE)
     found = states(database)
     assert found.pop("1.etl") == "complete"
     assert set(found.values()) <= {"interrupted"}
@@ -197,12 +197,12 @@ def test_the_scheduler_is_lost(database: TraceFolder, tmp_path: Path) -> None:
         process = begin(cluster, database, *files)
         until(lambda: any(cluster.hold.glob("*.*")))
         cluster.scheduler.kill()
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
         until(lambda: worker.poll() is not None or not any(database.traces_path.glob("*.part")))
 
     assert process.returncode == 1
     assert f"{cluster.address}: the scheduler was lost." in err
-    assert re.search(r"1 not known: .*; 1 not tried: ", err)
+    assert re.search(r"(1 not known: .*; 1|2) not tried: ", err)
     assert "Traceback" not in err
     Catalog(database).settle()
     assert set(states(database).values()) == {"interrupted"}
@@ -215,7 +215,7 @@ def test_all_workers_are_lost(database: TraceFolder, tmp_path: Path) -> None:
         cluster.hold_at(key_of(file))
         process = begin(cluster, database, file, "--wait", "1s")
         os.kill(cluster.holder(key_of(file)), signal.SIGKILL)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
 
     assert process.returncode == 1
     assert f"{cluster.address}: the scheduler has lost all its workers, for 1 s now." in err
@@ -237,7 +237,7 @@ def test_a_cluster_without_workers(tmp_path: Path, database: TraceFolder, capsys
         assert process.stderr is not None
         assert "has no worker yet" in process.stderr.readline()
         cluster.add_workers(1)
-        process.communicate(timeout=120)
+        process.communicate(timeout=300)
     assert process.returncode == 0
     assert states(database) == {"one.etl": "complete"}
 

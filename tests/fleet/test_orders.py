@@ -133,8 +133,13 @@ def test_errors_travel_as_values() -> None:
 
 def test_a_scheduler_that_is_gone_stops_the_import() -> None:
     class Gone:
+        asked = 0
+
         def is_set(self) -> bool:
-            raise OSError("connection lost")
+            self.asked += 1
+            if self.asked > 1:
+                raise OSError("connection lost")
+            return False
 
     with there._asking(Gone()) as should_cancel:  # type: ignore[arg-type] # all that is asked of it
         while not should_cancel():
@@ -216,6 +221,7 @@ def test_no_scheduler_is_there(
 ) -> None:
     """Nobody listens, or another program that says nothing, or too little, or something else."""
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    report = tmp_path / "report.xml"
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         if answer is None:
@@ -233,7 +239,10 @@ def test_no_scheduler_is_there(
         thread = threading.Thread(target=speak, daemon=True)
         thread.start()
         address = f"tcp://127.0.0.1:{port}"
-        line = refused(capsys, str(file), "--scheduler", address, "--database", str(tmp_path / "d"))
+        line = refused(
+            capsys, str(file), "--scheduler", address, "--database", str(tmp_path / "d"), "--fail-on", "any", "--junit", str(report)
+        )
+        assert f"{address}: no scheduler of Dask" in report.read_text()
         assert line.startswith(f"{address}: no scheduler of Dask can be reached there (")
         if answer is not None:
             server.shutdown(socket.SHUT_RDWR)  # wakes the thread
