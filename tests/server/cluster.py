@@ -5,21 +5,19 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 __all__ = ["Cluster", "programs"]
 
-_SETTINGS = {
-    "listen_addresses": "",
+_SETTINGS = {"listen_addresses": "", "max_connections": "40", "timezone": "UTC", "lc_messages": "C"}
+_QUICK = {
     "fsync": "off",
     "full_page_writes": "off",
     "shared_buffers": "32MB",
-    "max_connections": "40",
     "autovacuum": "off",
-    "timezone": "UTC",
-    "lc_messages": "C",
 }
+"""For tests: what outlives the machine's end does not matter to them."""
 _PORT = 5432
 _WHO_MAY_ENTER = "local all keyed scram-sha-256\nlocal all all trust\n"
 """The role `keyed` needs a password; others, in the tests' own folder, do not."""
@@ -37,7 +35,7 @@ def programs() -> Path | None:
 class Cluster:
     """A server in a folder of its own; `close` ends it and removes the folder."""
 
-    def __init__(self, bin_folder: Path, *, encoding: str = "UTF8") -> None:
+    def __init__(self, bin_folder: Path, *, settings: Mapping[str, str] = _QUICK) -> None:
         self._bin = bin_folder
         self._user = _unprivileged()
         self.folder = Path(tempfile.mkdtemp(prefix="ss-pg-"))  # the path of a socket must be short
@@ -46,8 +44,8 @@ class Cluster:
             os.chown(self.folder, account.pw_uid, account.pw_gid)
         self.folder.chmod(0o755)
         self._data = self.folder / "data"
-        self._run("initdb", "-D", str(self._data), "-U", "owner", "--auth=trust", f"--encoding={encoding}", "--locale=C", "--no-sync")
-        lines = [f"{name} = '{value}'\n" for name, value in (_SETTINGS | {"unix_socket_directories": str(self.folder)}).items()]
+        self._run("initdb", "-D", str(self._data), "-U", "owner", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+        lines = [f"{name} = '{value}'\n" for name, value in {**_SETTINGS, **settings, "unix_socket_directories": str(self.folder)}.items()]
         self._run("tee", "-a", str(self._data / "postgresql.conf"), given="".join(lines))
         self._run("tee", str(self._data / "pg_hba.conf"), given=_WHO_MAY_ENTER)
         self.start()
