@@ -108,8 +108,10 @@ class TraceServer:
             return distribute(connection, self.title, shards)
 
     def has_catalog(self) -> bool:
-        with self._bulk.connect() as connection:
-            return _has_catalog(connection)
+        if not self._is_checked:  # each page asks
+            with self._reader.connect() as connection:
+                return _has_catalog(connection)
+        return True
 
     def catalog(self, *, write: bool = False) -> Engine:
         self._check_version()

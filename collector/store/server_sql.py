@@ -38,17 +38,21 @@ class _Compiler(PGCompiler_psycopg):
     def order_by_clause(self, select: Any, **kw: Any) -> str:
         """NULL comes first, in a falling order last, unless the statement says otherwise."""
         missing = _may_be_missing(select)
-        parts = [f"{self.process(part, **kw)}{_where_null_stands(part, missing)}" for part in select._order_by_clauses]
+        parts = [self.process(_with_null_placed(part, missing), **kw) for part in select._order_by_clauses]
         return f" ORDER BY {', '.join(parts)}" if parts else ""
 
     def visit_over(self, over: Any, **kw: Any) -> str:
         """The same within a window."""
         if over.order_by is not None:
             over = over._clone()
-            ends = {" NULLS FIRST": nulls_first, " NULLS LAST": nulls_last}
-            parts = [(part, _where_null_stands(part, None)) for part in over.order_by.clauses]
-            over.order_by = ClauseList(*(ends[end](part) if end else part for part, end in parts))
+            over.order_by = ClauseList(*(_with_null_placed(part, None) for part in over.order_by.clauses))
         return str(super().visit_over(over, **kw))  # type: ignore[no-untyped-call]
+
+    def visit_bindparam(self, bindparam: Any, **kw: Any) -> str:
+        """Numbers of a list are written out: thousands of parameters take the server longer to read than to look up."""
+        if bindparam.expanding and isinstance(bindparam.type, Integer):
+            kw["literal_execute"] = True
+        return str(super().visit_bindparam(bindparam, **kw))  # type: ignore[no-untyped-call]
 
     def visit_like_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """Letters of ASCII are the same in either case."""
@@ -77,17 +81,19 @@ class _Compiler(PGCompiler_psycopg):
         return f"CAST(CAST({text} AS JSON) #>> string_to_array(substr({path}, 3), '.') AS BIGINT)"  # a path is $.NAME
 
 
-def _where_null_stands(part: Any, missing: "set[FromClause] | None") -> str:
-    """What is to follow a part of an order; nothing where it cannot be NULL, so that an index gives the order, or where it says so."""
-    while isinstance(part, _label_reference):
-        part = part.element
-    falls = False
-    while isinstance(part, UnaryExpression) and part.modifier is not None:
-        if part.modifier in (operators.nulls_first_op, operators.nulls_last_op):
-            return ""
-        falls = falls or part.modifier is operators.desc_op
-        part = part.element
-    return "" if _is_known(part, missing) else " NULLS LAST" if falls else " NULLS FIRST"
+def _with_null_placed(part: Any, missing: "set[FromClause] | None") -> Any:
+    """A part of an order that says where NULL stands, or does not where it cannot be NULL: then an index gives the order."""
+    inner, is_said, falls = part, False, False
+    while isinstance(inner, _label_reference) or (isinstance(inner, UnaryExpression) and inner.modifier is not None):
+        if isinstance(inner, UnaryExpression):
+            is_said = is_said or inner.modifier in (operators.nulls_first_op, operators.nulls_last_op)
+            falls = falls or inner.modifier is operators.desc_op
+        inner = inner.element
+    if _is_known(inner, missing):
+        return inner.desc() if falls else inner
+    if is_said:
+        return part
+    return nulls_last(part) if falls else nulls_first(part)
 
 
 def _is_known(column: Any, missing: "set[FromClause] | None") -> bool:

@@ -105,16 +105,16 @@ def test_every_page_that_links_lead_to(both: Both, folder: TraceFolder) -> None:
     for key in set(folder.trace_keys()) - {OTHER}:
         paths = linked_paths(both.folder, key)
         assert len(paths) > 50
-        for accept in ("application/json", "text/html"):
-            assert both.differing(paths, accept) == []
+        assert both.differing(paths, "text/html") == []  # with the figures, which a page as JSON is without
+        assert both.differing([path for path in paths if "?" not in path], "application/json") == []
 
 
 def test_every_page_over_all_traces(both: Both) -> None:
     orders = {"": traces.SORTS} | {f"group={name}&": grouping.sorts for name, grouping in traces.GROUPINGS.items()}
     sorts = [f"/?{group}sort={sign}{sort.key}" for group, some in orders.items() for sort in some for sign in ("", "-")]
     sorts += [f"/findings?sort={sign}{sort.key}" for sort in all_findings.SORTS for sign in ("", "-")]
-    for accept in ("application/json", "text/html"):
-        assert both.differing([*ACROSS, *sorts], accept) == []
+    assert both.differing([*ACROSS, *sorts], "application/json") == []
+    assert both.differing([*ACROSS], "text/html") == []
 
 
 def test_the_next_pages_of_a_list(both: Both, sample: Imported) -> None:
