@@ -163,7 +163,9 @@ def ended_by(connection: Connection, should_cancel: Callable[[], bool], words: s
     try:
         yield
     except (StoreSlow, psycopg.errors.QueryCanceled) as error:
-        raise (CollectCancelled(words) if is_ended.is_set() else error) from error
+        if not is_ended.is_set():
+            raise
+        raise CollectCancelled(words) from error
     finally:
         is_over.set()
         watcher.join()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import platformdirs
 from sqlalchemy import Connection, Engine, func, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from collector.errors import StoreError, StoreLocked, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnreachable
 from collector.store import locks, postgresql
@@ -257,11 +258,14 @@ class TraceServer:
         try:
             yield
         except Exception as error:
-            raise postgresql.error_of(error, self.url) or error from error
+            named = postgresql.error_of(error, self.url)
+            if named is None:
+                raise
+            raise named from error
 
     def _sweep(self) -> None:
         """Drop what was replaced; whatever keeps this from it, the next one does it."""
-        with contextlib.suppress(StoreError), postgresql.sweeping_engine(self.url).connect() as connection:
+        with contextlib.suppress(StoreError, SQLAlchemyError), postgresql.sweeping_engine(self.url).connect() as connection:
             sweep(connection)
 
     # ------------------------------------------------------------------------------------------------ local files

@@ -52,11 +52,11 @@ class Cluster:
 
     def start(self) -> None:
         """Start the server; it answers afterwards."""
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "60", "-l", str(self.folder / "log"), "-o", f"-p {_PORT}", "start")
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "120", "-l", str(self.folder / "log"), "-o", f"-p {_PORT}", "start")
 
     def stop(self, mode: str = "fast") -> None:
         """Stop the server; `immediate` is as if it had been killed."""
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "60", "-m", mode, "stop")
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "120", "-m", mode, "stop")
 
     def is_running(self) -> bool:
         """Whether the server runs."""
@@ -100,7 +100,7 @@ class Cluster:
             asked.write(given)
             asked.seek(0)
             done = subprocess.run(
-                command, stdin=asked, stdout=out, stderr=subprocess.STDOUT, cwd="/", timeout=120, env=os.environ | {"LC_ALL": "C"}
+                command, stdin=asked, stdout=out, stderr=subprocess.STDOUT, cwd="/", timeout=300, env=os.environ | {"LC_ALL": "C"}
             )
             out.seek(0)
             said = out.read()

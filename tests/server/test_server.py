@@ -36,6 +36,15 @@ def _partitions(cluster: Cluster, database: str) -> int:
     return int(cluster.sql("SELECT count(*) FROM pg_class WHERE relispartition AND relkind = 'r'", database)[0][0])
 
 
+def _comes_to(server: TraceServer, cluster: Cluster, database: str, partitions: int) -> None:
+    """A sweep leaves what takes too long, on a busy machine, to the next one."""
+    for _ in range(20):
+        if _partitions(cluster, database) == partitions:
+            return
+        Catalog(server).settle()
+    raise AssertionError(f"there are {_partitions(cluster, database)} partitions, not {partitions}")
+
+
 def test_a_collected_trace_is_the_same_as_in_a_folder(server: TraceServer, sample: Imported, sample_file: Path) -> None:
     key = _collect(server, sample_file)
 
@@ -62,7 +71,7 @@ def test_a_trace_that_is_collected_again_replaces_the_old_one(
     assert _collect(server, sample_file) == key
 
     assert server.number_of(key) not in (None, first)
-    assert _partitions(cluster, database_name) == parts
+    _comes_to(server, cluster, database_name, parts)
 
 
 def test_a_deleted_trace_leaves_nothing(server: TraceServer, sample_file: Path, cluster: Cluster, database_name: str) -> None:
@@ -72,4 +81,4 @@ def test_a_deleted_trace_leaves_nothing(server: TraceServer, sample_file: Path, 
     catalog.remove(key)
 
     assert (catalog.entries(), server.trace_keys(), server.size_of(key)) == ([], [], 0)
-    assert _partitions(cluster, database_name) == 0
+    _comes_to(server, cluster, database_name, 0)

@@ -23,7 +23,7 @@ from collector.store.tables import THIS_TRACE, socket
 from tests.build import Trace, afd
 from tests.server.cluster import Cluster
 
-_WAIT_SECONDS = 60
+_WAIT_SECONDS = 120
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +65,16 @@ def _parts(cluster: Cluster, database: str) -> int:
     return int(cluster.sql("SELECT count(*) FROM pg_class WHERE relname ~ '^operation_[0-9]+$'", database)[0][0])
 
 
+def _comes_to(server: TraceServer, count: Callable[[], int], wanted: int) -> None:
+    """A sweep leaves what takes too long, on a busy machine, to the next one."""
+
+    def is_so() -> bool:
+        Catalog(server).settle()
+        return count() == wanted
+
+    _until(is_so)
+
+
 def test_a_server_that_is_killed_amid_a_load(
     server: TraceServer, file: Path, cluster: Cluster, database_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,7 +96,7 @@ def test_a_server_that_is_killed_amid_a_load(
     assert catalog.find(key).state == "collecting"  # nobody could write down that it ended
     catalog.settle()
     assert (catalog.find(key).state, catalog.find(key).sockets) == ("complete", 1)
-    assert _parts(cluster, database_name) == 1
+    _comes_to(server, lambda: _parts(cluster, database_name), 1)
     assert _collect(server, file) == key
     assert server.number_of(key) != before
 
@@ -166,10 +176,10 @@ def test_a_collector_that_is_killed(
     assert entry.state == ("interrupted" if is_first and not is_placed else "complete")
     assert entry.key == key or is_first
     assert [path.name for path in building.iterdir()] == []
-    assert _parts(cluster, database_name) == (0 if entry.state == "interrupted" else 1)
+    _comes_to(server, lambda: _parts(cluster, database_name), 0 if entry.state == "interrupted" else 1)
     assert _collect(server, file) == entry.key
     assert Catalog(server).find(entry.key).sockets == 1
-    assert _parts(cluster, database_name) == 1
+    _comes_to(server, lambda: _parts(cluster, database_name), 1)
 
 
 def test_the_same_file_by_two_machines(server: TraceServer, server_url: str, file: Path, tmp_path: Path) -> None:
@@ -202,8 +212,7 @@ def test_several_collectors_at_once(server: TraceServer, server_url: str, tmp_pa
 
     entries = Catalog(server).entries()
     assert sorted((entry.state, entry.sockets) for entry in entries) == [("complete", count) for count in range(1, 5)]
-    Catalog(server).settle()
-    assert cluster.sql("SELECT count(*) FROM sockscope.trace_load", database_name) == [["4"]]
+    _comes_to(server, lambda: int(cluster.sql("SELECT count(*) FROM sockscope.trace_load", database_name)[0][0]), 4)
 
 
 def test_rows_that_somebody_reads_stay_until_he_is_done(server: TraceServer, file: Path, cluster: Cluster, database_name: str) -> None:
@@ -218,8 +227,7 @@ def test_rows_that_somebody_reads_stay_until_he_is_done(server: TraceServer, fil
         assert reader.exec_driver_sql(question, (first,)).scalar_one() == 1
         assert _parts(cluster, database_name) == 2
 
-    Catalog(server).settle()
-    assert _parts(cluster, database_name) == 1
+    _comes_to(server, lambda: _parts(cluster, database_name), 1)
 
 
 def test_a_sweep_that_ended_in_the_middle(server: TraceServer, file: Path, cluster: Cluster, database_name: str) -> None:
@@ -237,9 +245,9 @@ def test_a_sweep_that_ended_in_the_middle(server: TraceServer, file: Path, clust
 
     assert _collect(server, file) == key
 
+    _comes_to(server, lambda: int(cluster.sql("SELECT count(*) FROM sockscope.trace_load", database_name)[0][0]), 1)
     assert cluster.sql(pending, database_name) == [["0"]]
     assert _parts(cluster, database_name) == 1
-    assert cluster.sql("SELECT count(*) FROM sockscope.trace_load", database_name) == [["1"]]
 
 
 def test_cancelling_ends_a_statement_that_waits(server: TraceServer, file: Path, cluster: Cluster, database_name: str) -> None:
