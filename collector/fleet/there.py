@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from distributed import Event, Worker, get_client, get_worker
+from distributed import Event, Status, Worker, get_client, get_worker
 
 from collector.collecting import Outcome, outcomes_of
 from collector.errors import (
@@ -31,6 +31,7 @@ __all__ = ["ASK_SECONDS", "Here", "collected", "collected_here"]
 ASK_SECONDS = 0.25
 """How often a worker asks whether it shall stop."""
 _TELL_SECONDS = 0.5
+_ENDING = (Status.closing, Status.closed, Status.stopping, Status.stopped, Status.failed)
 _PATIENCE_SECONDS = 10.0
 """How long another collector of the same trace is waited for: one that lost its scheduler, and stops now, may still hold it."""
 _LOOK_SECONDS = 0.2
@@ -48,7 +49,7 @@ class Here:
 def collected(order: Order) -> Answer:
     """Carry out an order in the thread of a worker, which tells its client how far it is, and stops when that says so."""
     worker = get_worker()
-    with _asking(Event(order.run, client=get_client())) as should_cancel:
+    with _asking(worker, Event(order.run, client=get_client())) as should_cancel:
         if should_cancel():
             return Answer(())
         worker.log_event(order.run, {"number": order.number, "begun_by": worker.address})
@@ -149,17 +150,18 @@ def _teller(worker: Worker, order: Order) -> Callable[[Progress], None]:
 
 
 @contextlib.contextmanager
-def _asking(event: Event) -> Iterator[Callable[[], bool]]:
-    """Ask at once, then again and again in a thread of its own, whether the client wants no more; so does a scheduler that cannot be asked.
+def _asking(worker: Worker, event: Event) -> Iterator[Callable[[], bool]]:
+    """Ask at once, then again and again in a thread of its own, whether the client wants no more.
 
-    Then nobody would hear the answer, and another worker may be at the same file soon.
+    The same is true of a worker that ends, and where nobody can be asked: the answer would not be heard, and another worker may be at the
+    same file soon.
     """
     is_over, is_unwanted = threading.Event(), threading.Event()
 
     def ask() -> None:
         try:
             is_set = event.is_set()
-        except (OSError, RuntimeError, ValueError, TimeoutError):
+        except Exception:  # what a client raises that is closed, or loses its scheduler, is not written down anywhere
             is_set = True
         if is_set:
             is_unwanted.set()
@@ -172,7 +174,7 @@ def _asking(event: Event) -> Iterator[Callable[[], bool]]:
     thread = threading.Thread(target=go_on_asking, name="asks whether to stop", daemon=True)
     thread.start()
     try:
-        yield is_unwanted.is_set
+        yield lambda: is_unwanted.is_set() or worker.status in _ENDING
     finally:
         is_over.set()
-        thread.join()
+        thread.join(_TELL_SECONDS)  # the answer of a scheduler that is gone may never come

@@ -89,7 +89,8 @@ def test_a_folder_of_traces(cluster: Cluster, database: TraceFolder, tmp_path: P
     assert [sends_of(database, file) for file in files] == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_worker_is_killed_in_the_middle_of_an_import(cluster: Cluster, database: TraceFolder, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_ends_in_the_middle_of_an_import(end: signal.Signals, cluster: Cluster, database: TraceFolder, tmp_path: Path) -> None:
     files = [write(tmp_path / "traces" / f"{n}.etl", n) for n in range(1, 9)]
     cluster.add_workers(1)
     held = cluster.hold_at(key_of(files[3]))
@@ -97,7 +98,7 @@ def test_a_worker_is_killed_in_the_middle_of_an_import(cluster: Cluster, databas
 
     victim = cluster.holder(key_of(files[3]))
     assert database.part_path(key_of(files[3])).exists()
-    os.kill(victim, signal.SIGKILL)
+    os.kill(victim, end)
     assert cluster.holder(key_of(files[3])) != victim  # another worker is as far now
     held.unlink()
     out, err = process.communicate(timeout=300)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,8 @@ from collector.verbs.fleet import _Shown
 from tests.build import Trace, afd
 
 pytest.importorskip("distributed", reason='collecting by a cluster needs the package "distributed"')
+
+from distributed import Status
 
 from collector.fleet import cluster, there
 
@@ -141,9 +144,21 @@ def test_a_scheduler_that_is_gone_stops_the_import() -> None:
                 raise OSError("connection lost")
             return False
 
-    with there._asking(Gone()) as should_cancel:  # type: ignore[arg-type] # all that is asked of it
+    at_work: Any = SimpleNamespace(status=Status.running)  # Any: all that is asked of a worker, and of an event
+    gone: Any = Gone()
+    with there._asking(at_work, gone) as should_cancel:
+        assert not should_cancel()
         while not should_cancel():
             pass
+
+
+def test_a_worker_that_ends_stops_the_import() -> None:
+    worker: Any = SimpleNamespace(status=Status.running)  # Any: see above
+    unset: Any = SimpleNamespace(is_set=lambda: False)
+    with there._asking(worker, unset) as should_cancel:
+        assert not should_cancel()
+        worker.status = Status.closing
+        assert should_cancel()
 
 
 def test_versions_that_differ_are_named() -> None:
