@@ -48,7 +48,7 @@ class _Compiler(PGCompiler_psycopg):
             over.order_by = ClauseList(*(_with_null_placed(part, None) for part in over.order_by.clauses))
         return str(super().visit_over(over, **kw))  # type: ignore[no-untyped-call]
 
-    def visit_bindparam(self, bindparam: Any, **kw: Any) -> str:
+    def visit_bindparam(self, bindparam: Any, **kw: Any) -> str:  # type: ignore[override]  # more are handed through
         """Numbers of a list are written out: thousands of parameters take the server longer to read than to look up."""
         if bindparam.expanding and isinstance(bindparam.type, Integer):
             kw["literal_execute"] = True
