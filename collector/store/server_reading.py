@@ -33,7 +33,12 @@ _IS_CURRENT = "SELECT EXISTS (SELECT FROM trace_load WHERE number = %s AND is_cu
 
 def reading_engine(url: URL, *, limit_seconds: float) -> Engine:
     """An engine that reads the catalog; a statement that runs longer than the limit raises StoreSlow."""
-    limits = {"default_transaction_read_only": "on", "statement_timeout": f"{max(1, round(limit_seconds * 1000))}ms"}
+    # A page's statements have many expressions and few rows: compiling them took ten times as long as running them.
+    limits = {
+        "default_transaction_read_only": "on",
+        "statement_timeout": f"{max(1, round(limit_seconds * 1000))}ms",
+        "jit": "off",
+    }
     # Not prepared: a plan that fits every trace would look at the partitions of all.
     arguments: dict[str, Any] = {**connect_arguments(url, **limits), "prepare_threshold": None}  # Any: texts, and that
     engine = create_engine(

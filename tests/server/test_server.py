@@ -82,3 +82,10 @@ def test_a_deleted_trace_leaves_nothing(server: TraceServer, sample_file: Path, 
 
     assert (catalog.entries(), server.trace_keys(), server.size_of(key)) == ([], [], 0)
     _comes_to(server, cluster, database_name, 0)
+
+
+def test_statements_of_pages_are_not_compiled(server: TraceServer) -> None:
+    server.make()
+
+    with server.catalog().connect() as connection:
+        assert connection.exec_driver_sql("SHOW jit").scalar_one() == "off"
