@@ -97,13 +97,13 @@ def store_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceSto
     return store
 
 
-def folder_of(args: argparse.Namespace, *, must_exist: bool = False) -> "TraceFolder":
-    """The same, for verbs that work with a folder alone. Raises NotAFolder for a server."""
+def folder_of(args: argparse.Namespace, *, must_exist: bool = False, of_a_server: str = "Name one with --database.") -> "TraceFolder":
+    """The same, for verbs that work with a folder alone. Raises NotAFolder for a server, and says what is to be done with one."""
     from collector.store.engine import TraceFolder
 
     store = store_of(args, must_exist=must_exist)
     if not isinstance(store, TraceFolder):
-        raise NotAFolder(f"{store.title}: this is a server, and sockscope {args.verb} works with a folder. Name one with --database.")
+        raise NotAFolder(f"{store.title}: this is a server, and sockscope {args.verb} works with a folder. {of_a_server}")
     return store
 
 

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
     from collector.store.backup import back_up
     from collector.store.engine import TraceFolder
 
-    folder = folder_of(args, must_exist=True)
+    folder = folder_of(args, must_exist=True, of_a_server="Of a server pg_dump --schema=sockscope makes a back-up.")
     done = back_up(folder, TraceFolder(Path(args.target)), should_cancel, drops_deleted=args.drop_deleted)
     parts = [f"{len(done.copied):,} trace{'s' * (len(done.copied) != 1)} copied", f"{len(done.there_already):,} there already"]
     if done.deleted:
