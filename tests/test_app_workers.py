@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 
 
 @contextmanager
-def serving(database: Path, workers: int, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(database: Path | str, workers: int, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A running server and its address, killed at the end."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SOCKSCOPE_")}
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--database", str(database), "--workers", str(workers), *options]

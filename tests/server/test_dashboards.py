@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from tests.build.small_trace import CLIENT, KEY, small_folder
 from tests.every_page import linked_paths
 from tests.server.cluster import Cluster
 from tests.server.moving import move
+from tests.test_app_workers import ask, children, listens, serving, wait_for
 
 SOCKET = f"sockets/{CLIENT:#x}@10000000"
 
@@ -141,6 +143,22 @@ def test_numbers_of_a_server_are_those_of_its_catalog(filled: TraceServer, serve
     size = re.search(r"^sockscope_database_size_bytes (\S+)$", said, re.MULTILINE)
     assert size
     assert float(size[1]) > 1_000_000
+
+
+def test_several_processes_serve_a_server(filled: TraceServer, cluster: Cluster, database_name: str) -> None:
+    role = f"viewer_{database_name}"
+    cluster.sql(f"CREATE ROLE {role} LOGIN")
+    filled.grant_to(role)
+    with serving(cluster.url(database_name, role), 2, "--metrics") as (server, address):
+        wait_for("two processes", lambda: all(listens(pid) for pid in children(server.pid)) and len(children(server.pid)) == 2)
+        assert ask(address, "/healthz")[::2] == (200, "ok\n")
+        pages = {ask(address, f"/t/{KEY}/sockets?format=json")[::2] for _ in range(8)}
+        assert [status for status, _ in pages] == [200]  # whoever answers, it is the same
+        assert "sockscope_requests_total" in ask(address, "/metrics")[2]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
 
 
 def test_a_report_of_a_trace_on_a_server(filled: TraceServer, server_url: str, tmp_path: Path) -> None:
