@@ -154,7 +154,7 @@ def _listed(request: Request, db: Connection | None) -> TracesPage:
         title="Traces",
         sentence="No trace was collected yet." if is_new else sentence,
         listing=table,
-        missing=tuple(row.key for row in rows if row.state == "complete" and not folder.has_trace(row.key)),
+        missing=tuple(folder.missing([row.key for row in rows if row.state == "complete"])),
         empty=_empty("traces", narrowed, table) if not rows and not is_new else None,
         is_new=is_new,
         ways=() if is_new else _ways(request, ""),

@@ -6,7 +6,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import platformdirs
@@ -143,6 +143,10 @@ class TraceFolder:
     def has_trace(self, key: str) -> bool:
         """Whether the file of a finished trace is there."""
         return self.trace_path(key).is_file()
+
+    def missing(self, keys: Collection[str]) -> list[str]:
+        """Those of some keys that have no file, in their order."""
+        return [key for key in keys if not self.has_trace(key)]
 
     def holds(self, path: Path) -> bool:
         """Whether a file that is written there would be one of this folder, however the path is spelled and wherever links lead."""

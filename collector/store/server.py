@@ -10,7 +10,7 @@ import hashlib
 import os
 import secrets
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import platformdirs
@@ -157,6 +157,12 @@ class TraceServer:
 
     def has_trace(self, key: str) -> bool:
         return self.number_of(key) is not None
+
+    def missing(self, keys: Collection[str]) -> list[str]:
+        wanted = select(trace_load.c.key).where(trace_load.c.key.in_(keys), trace_load.c.is_current)
+        with self._reader.connect() as connection:
+            found = set(connection.execute(wanted).scalars())
+        return [key for key in keys if key not in found]
 
     def trace_keys(self) -> list[str]:
         with self._reader.connect() as connection:

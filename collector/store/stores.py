@@ -1,7 +1,7 @@
 """Where traces are kept, whichever it is: a folder of SQLite files, or a PostgreSQL server."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -43,6 +43,9 @@ class TraceStore(Protocol):
 
     def has_trace(self, key: str) -> bool:
         """Whether a finished trace is there."""
+
+    def missing(self, keys: Collection[str]) -> list[str]:
+        """Those of some keys that have no finished trace, in their order. Raises StoreError."""
 
     def trace_keys(self) -> list[str]:
         """Keys of all finished traces, whether or not the catalog knows them."""

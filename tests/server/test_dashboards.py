@@ -18,6 +18,7 @@ from app.settings import Settings
 from collector.errors import StoreReadOnly
 from collector.store.catalog import Catalog
 from collector.store.server import TraceServer
+from collector.store.tables import CATALOG
 from tests.build.answers import as_json
 from tests.build.imported import Imported
 from tests.build.small_trace import CLIENT, KEY, small_folder
@@ -25,6 +26,7 @@ from tests.every_page import linked_paths
 from tests.server.cluster import Cluster
 from tests.server.moving import move
 from tests.test_app_workers import ask, children, listens, serving, wait_for
+from tests.test_query_plans import statements
 
 SOCKET = f"sockets/{CLIENT:#x}@10000000"
 
@@ -125,6 +127,20 @@ def test_a_dashboard_waits_for_its_server_and_goes_on_by_itself(
     assert client.get("/healthz").status_code == 200
     cluster.restart()
     assert client.get(f"/t/{KEY}/sockets?format=json").json() == before
+
+
+def test_the_list_of_traces_asks_no_more_for_many(filled: TraceServer, server_url: str, stack: ExitStack) -> None:
+    client = dashboard(stack, server_url)
+    client.get("/")
+    with statements() as few:
+        client.get("/")
+    line = {"name": "gone.etl", "state": "complete", "collected_utc": "2025-03-05T08:00:00+00:00"}
+    with filled.catalog(write=True).begin() as db:
+        db.execute(CATALOG.tables["trace_entry"].insert(), [line | {"key": f"{number:012x}"} for number in range(50)])
+    with statements() as many:
+        page = as_json(client, "/")
+    assert len(many) == len(few)
+    assert sorted(page["missing"]) == [f"{number:012x}" for number in range(50)]
 
 
 def test_browsers_send_no_traces_to_a_server(
