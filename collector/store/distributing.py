@@ -54,11 +54,11 @@ def distribute(connection: Connection, title: str, shards: int | None) -> Distri
     version = connection.exec_driver_sql("SELECT extversion FROM pg_extension WHERE extname = 'citus'").scalar()
     if version is None:
         raise StoreError(
-            f"{title}: the extension citus is not in this database, so there is nothing to distribute over. Nothing was changed. "
+            f"{title}: the extension citus is not in this database, so there is nothing to distribute over. "
             "Install Citus on every server of the cluster, and then run in this database: CREATE EXTENSION citus"
         )
     if int(str(version).partition(".")[0]) < OLDEST_CITUS:
-        raise StoreError(f"{title}: this is Citus {version}; {OLDEST_CITUS} or newer is needed. Nothing was changed.")
+        raise StoreError(f"{title}: this is Citus {version}; {OLDEST_CITUS} or newer is needed. Nothing was distributed.")
     known = _known(connection)
     if _FIRST not in known:
         shards = shards or _servers(connection)
@@ -87,7 +87,7 @@ def _ask(connection: Connection, title: str, name: str, call: str, *values: obje
         connection.exec_driver_sql(call, (f"{SCHEMA}.{name}", *values))
     except (StoreDamaged, DBAPIError) as error:
         said = str(error.__cause__ if isinstance(error, StoreDamaged) else error.orig).partition("\n")[0]
-        raise StoreError(f"{title}: Citus does not distribute the table {name} ({said}). Nothing was changed.") from error
+        raise StoreError(f"{title}: Citus does not distribute the table {name} ({said}). Nothing was distributed.") from error
 
 
 def _known(connection: Connection) -> set[str]:

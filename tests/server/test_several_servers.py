@@ -99,7 +99,9 @@ def servers(sample: Imported, project_root: Path, tmp_path_factory: pytest.TempP
 @pytest.fixture(scope="module")
 def both(servers: Servers) -> Iterator[Both]:
     clients = [
-        TestClient(create_app(Settings(database=place, uploads=False)), base_url="http://127.0.0.1", follow_redirects=False)
+        TestClient(
+            create_app(Settings(database=place, uploads=False, query_seconds=60)), base_url="http://127.0.0.1", follow_redirects=False
+        )
         for place in (servers.folder.root, servers.url)
     ]
     with clients[0] as one, clients[1] as other:
