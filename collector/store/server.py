@@ -216,6 +216,8 @@ class TraceServer:
         with locks.held(self._lock_path(key), busy), self._bulk.connect() as connection:
             if not try_hold(connection, lock_of(key)):
                 raise StoreLocked(busy)
+            if connection.exec_driver_sql(f"SELECT to_regclass('{SCHEMA}.{trace_number.name}') IS NULL").scalar_one():
+                raise StoreReadOnly(f"{self.title}: this database only shows the traces of other servers. Collect and delete there.")
             connection.commit()
             self._held[key] = connection
             try:

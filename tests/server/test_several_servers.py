@@ -162,6 +162,9 @@ def test_verbs_that_read_and_labels_go_through_the_head(servers: Servers, tmp_pa
     assert main(["label", KEY, "--clear", "--database", servers.url]) == 0
 
 
-def test_nothing_is_collected_through_the_head(servers: Servers, sample_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["collect", str(sample_file), "--database", servers.url]) == 1
-    assert f"the role {_ROLE} may not do this" in capsys.readouterr().err
+def test_nothing_is_collected_or_deleted_through_the_head(servers: Servers, sample_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for user in (_ROLE, "owner"):
+        for words in (("collect", str(sample_file)), ("delete", KEY)):
+            assert main([*words, "--database", servers.head.url("traces", user)]) == 1
+            assert "this database only shows the traces of other servers. Collect and delete there." in capsys.readouterr().err
+    assert servers.head.sql("SELECT count(*) FROM ONLY sockscope.trace_entry", "traces") == [["0"]]
