@@ -18,7 +18,7 @@ from app.main import create_app
 from app.settings import Settings
 from collector.store.engine import TraceFolder
 
-__all__ = ["ANEW", "crowd", "measure_pages", "measure_paths", "page_paths"]
+__all__ = ["ANEW", "crowd", "measure_pages", "page_paths"]
 
 _TIMES = 20
 _SECONDS_A_PAGE = 3.0
@@ -66,26 +66,8 @@ def measure_pages(folder: str, key: str) -> dict[str, object]:
     return asyncio.run(_measure(Path(folder), page_paths(Path(folder), key)))
 
 
-def measure_paths(database: Path | str, paths: dict[str, str]) -> dict[str, dict[str, float | int]]:
-    """The same of each page alone, of a folder or a server."""
-    return asyncio.run(_measure_each(Settings(database=database), paths))
-
-
 async def _measure(folder: Path, paths: dict[str, str]) -> dict[str, object]:
     settings = Settings(database=folder)
-    pages = await _measure_each(settings, paths)
-    good = [path for name, path in paths.items() if pages[name]["status"] == 200]
-    crowds = {}
-    for which, headers in (("crowd", ANEW), ("crowd of a fresh server", {})):
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(create_app(settings)), base_url="http://127.0.0.1", timeout=60
-        ) as client:
-            await client.get(paths["/"])
-            crowds[which] = await crowd(client, good, headers)
-    return {"pages": pages, **crowds}
-
-
-async def _measure_each(settings: Settings, paths: dict[str, str]) -> dict[str, dict[str, float | int]]:
     app = create_app(settings)
     gc.collect()
     gc.freeze()  # as the server does
@@ -108,7 +90,12 @@ async def _measure_each(settings: Settings, paths: dict[str, str]) -> dict[str, 
                 "cpu": _ms(cpu),
                 "status": status,
             }
-    return pages
+        good = [path for name, path in paths.items() if pages[name]["status"] == 200]
+        crowds = {"crowd": await crowd(client, good, ANEW)}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(settings)), base_url="http://127.0.0.1", timeout=60) as client:
+        await client.get(paths["/"])
+        crowds["crowd of a fresh server"] = await crowd(client, good, {})
+    return {"pages": pages, **crowds}
 
 
 async def crowd(client: httpx.AsyncClient, paths: list[str], headers: Mapping[str, str]) -> dict[str, object]:

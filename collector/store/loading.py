@@ -74,7 +74,7 @@ def _load_table(connection: Connection, file: sqlite3.Connection, table: Table, 
 
 def _index_of(index: Index, part: str, number: int) -> str:
     """SQL for the index of a partition that is the parent's."""
-    columns = ", ".join(f'"{column.name}"' for column in index.columns)
+    columns = ", ".join(f'"{column.name}"{" NULLS FIRST" if column.nullable else ""}' for column in index.columns)
     where = index.dialect_options["postgresql"]["where"]
     return f'CREATE INDEX "{index.name}_{number}" ON "{part}" ({columns})' + ("" if where is None else f" WHERE {where.text}")
 

@@ -40,13 +40,25 @@ def _server_type(column: Column[Any]) -> TypeEngine[Any]:  # Any: a column of an
     return column.type
 
 
+def indexes_of(table: Table) -> list[Index]:
+    """A table's indexes in a fixed order."""
+    return sorted(table.indexes, key=lambda index: str(index.name))
+
+
 def _adapted(source: MetaData, *, is_split: bool) -> MetaData:
-    """Copies of all tables with the types of the server; `is_split` makes them parents of partitions."""
+    """Copies of all tables with the types of the server; `is_split` makes them parents of partitions.
+
+    Their indexes have NULL first, as statements ask for it, since SQLite has it so: else none would give rows in their order.
+    """
     found = MetaData(naming_convention=source.naming_convention)
     for table in source.sorted_tables:
         copy = table.to_metadata(found)
         for column in copy.columns:
             column.type = _server_type(column)
+        for index in indexes_of(copy):
+            copy.indexes.remove(index)
+            where = index.dialect_options["postgresql"]["where"]
+            Index(index.name, *(c.nulls_first() if c.nullable else c for c in index.columns), postgresql_where=where, _table=copy)
         if is_split:
             copy.dialect_options["postgresql"]["partition_by"] = "LIST (trace_id)"
     return found
@@ -83,11 +95,6 @@ revision = Table(
 def partition_name(table: str, number: int) -> str:
     """Name of the table that holds a trace's rows of a trace table."""
     return f"{table}_{number}"
-
-
-def indexes_of(table: Table) -> list[Index]:
-    """A table's indexes in a fixed order."""
-    return sorted(table.indexes, key=lambda index: str(index.name))
 
 
 def create_schema(connection: Connection) -> None:
