@@ -71,7 +71,7 @@ def _of_sockets(
             )
         )
         .where(table.c.trace_id == THIS_TRACE, *conditions)
-        .order_by(moment)
+        .order_by(moment, table.c.n)
         .limit(MAX_OF_A_KIND)
     )
     return [row_of(row, process_ref(row), socket_ref(row)) for row in rows]
@@ -147,7 +147,7 @@ def _frees(db: Connection, from_ns: int, to_ns: int) -> list[AroundRow]:
             .outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == f.process_n))
         )
         .where(f.trace_id == THIS_TRACE, *_within(f.t_ns, from_ns, to_ns))
-        .order_by(f.t_ns)
+        .order_by(f.t_ns, f.n)
         .limit(MAX_OF_A_KIND)
     )
     found = []
@@ -183,7 +183,7 @@ def _overlaps(db: Connection, from_ns: int, to_ns: int) -> list[AroundRow]:
             .outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == s1.c.process_n))
         )
         .where(v.trace_id == THIS_TRACE, *_within(v.t_ns, from_ns, to_ns))
-        .order_by(v.t_ns)
+        .order_by(v.t_ns, v.n)
         .limit(MAX_OF_A_KIND)
     )
     found = []
@@ -205,7 +205,7 @@ def _unloads(db: Connection, from_ns: int, to_ns: int) -> list[AroundRow]:
         select(m.unloaded_ns, m.file, *process_columns(p))
         .select_from(_module.outerjoin(p, and_(p.c.trace_id == THIS_TRACE, p.c.n == m.process_n)))
         .where(m.trace_id == THIS_TRACE, *_within(m.unloaded_ns, from_ns, to_ns))
-        .order_by(m.unloaded_ns)
+        .order_by(m.unloaded_ns, m.n)
         .limit(MAX_OF_A_KIND)
     )
     return [_of_process(row.unloaded_ns, "module unloaded", f"{row.file} unloaded", process_ref(row)) for row in rows]
@@ -229,7 +229,7 @@ def _lives(db: Connection, column: str, kind: str, from_ns: int, to_ns: int) -> 
     rows: Any = db.execute(
         select(moment.label("t_ns"), *process_columns(p))
         .where(p.c.trace_id == THIS_TRACE, *_within(moment, from_ns, to_ns))
-        .order_by(moment)
+        .order_by(moment, p.c.n)
         .limit(MAX_OF_A_KIND)
     )
     return [_of_process(row.t_ns, kind, kind, process_ref(row)) for row in rows]

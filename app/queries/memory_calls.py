@@ -46,7 +46,7 @@ def memory_calls_at(db: Connection, address: int, limit: int) -> list[MemoryCall
             select(m.t_ns, m.is_free, m.flags, m.base, m.size_bytes, m.tid, *process_columns(_p))
             .select_from(_memory.outerjoin(_p, and_(_p.c.trace_id == THIS_TRACE, _p.c.n == m.process_n)))
             .where(m.trace_id == THIS_TRACE, *conditions)
-            .order_by(m.t_ns)
+            .order_by(m.t_ns, m.n)
             .limit(limit)
         )
         for row in rows:

@@ -247,7 +247,7 @@ def _memory(db: Connection, text: str) -> Iterator[Group]:
     rows = db.execute(
         select(s.endpoint, s.created_ns, s.first_ns, s.end)
         .where(s.trace_id == THIS_TRACE, s.endpoint == stored)
-        .order_by(s.first_ns)
+        .order_by(s.first_ns, s.n)
         .limit(_MAX)
     )
     yield Group(

@@ -74,7 +74,7 @@ def _rows(
 ) -> Sequence[Row[Any]]:  # Any: columns of several types
     c = table.c
     here = (c.trace_id == THIS_TRACE, c.socket_n == socket_n, c.t_ns >= from_ns, c.t_ns <= to_ns)
-    return db.execute(select(c.t_ns, *columns).where(*here).order_by(c.t_ns).limit(MAX_MOMENTS)).all()
+    return db.execute(select(c.t_ns, *columns).where(*here).order_by(c.t_ns, c.n).limit(MAX_MOMENTS)).all()
 
 
 def _events(db: Connection, socket_n: int, from_ns: int, to_ns: int, ids: tuple[int, ...], what: str) -> list[Moment]:

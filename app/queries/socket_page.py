@@ -232,7 +232,7 @@ def _connected_ns(db: Connection, head: SocketHead) -> int | None:
     some = (
         select(o.kind, o.outcome, o.completed_ns)
         .where(o.trace_id == THIS_TRACE, o.socket_n == head.n)
-        .order_by(o.posted_ns)
+        .order_by(o.posted_ns, o.n)
         .limit(_FIRST_OPERATIONS)
         .subquery()
     )

@@ -226,7 +226,7 @@ def socket_last_failure(db: Connection, head: SocketHead) -> LastOperation | Non
     row = db.execute(
         select(o.kind, o.outcome, o.status, o.posted_ns, o.completed_ns, o.bytes, o.posted_len, o.buffer)
         .where(o.trace_id == THIS_TRACE, o.socket_n == head.n, o.status == int(head.last_error))
-        .order_by(o.posted_ns.desc())
+        .order_by(o.posted_ns.desc(), o.n.desc())
         .limit(1)
     ).first()
     if row is None:

@@ -294,7 +294,7 @@ def stack_users(db: Connection, stack_n: int) -> list[HeldRow]:
             )
         )
         .where(_sum.c.trace_id == THIS_TRACE, _sum.c.stack_n == stack_n)
-        .order_by(_sum.c.held_bytes.desc())
+        .order_by(_sum.c.held_bytes.desc(), _sum.c.process_n)
         .limit(50)
     )
     return [_held(row, "") for row in rows]

@@ -143,7 +143,7 @@ def _events(db: Connection, socket_n: int, *wanted: ColumnElement[bool], limit: 
             select(e.n, e.t_ns, e.deed, e.event, e.pid, e.status, e.state, e.count.label("times"), e.bytes, f.source, f.match)
             .join(_flow, (f.trace_id == THIS_TRACE) & (f.n == e.flow_n))
             .where(e.trace_id == THIS_TRACE, one, *wanted)
-            .order_by(e.t_ns.desc() if is_latest else e.t_ns)
+            .order_by(*((e.t_ns.desc(), e.n.desc()) if is_latest else (e.t_ns, e.n)))
             .limit(limit)
         ).all()
         found += [_event_of(row) for row in rows]
