@@ -24,6 +24,55 @@ settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The switch of `make test-server`."""
+    parser.addoption("--server", action="store_true", help="have a PostgreSQL server in the place of folders of traces")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before anything that opens folders is imported."""
+    if config.getoption("--server"):
+        from tests.server.stand_in import stand_in
+
+        stand_in()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The server of a run ends with it."""
+    if config.getoption("--server"):
+        from tests.server.stand_in import end_server
+
+        end_server()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Modules that have nothing to say about a server."""
+    if config.getoption("--server") and collection_path.suffix == ".py":
+        from tests.server.left_out import is_left_out
+
+        return is_left_out(collection_path) or None
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that have nothing to say about a server."""
+    if config.getoption("--server"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("folder")])
+        items[:] = [item for item in items if not item.get_closest_marker("folder")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """The databases of a module end with it."""
+    try:
+        return (yield)
+    finally:
+        if item.config.getoption("--server"):
+            from tests.server.stand_in import end_test
+
+            end_test(is_last=nextitem is None or nextitem.path != item.path)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
     """End a run that is told to stop, as by `timeout`.

@@ -68,12 +68,19 @@ def test_a_link_that_only_shows_lets_nothing_be_written(client_of: Callable[...,
     assert owner.get(f"/?token={TOKEN}").status_code == 303
     for path in ("/", f"/t/{KEY}", f"/t/{KEY}/notes", f"/t/{KEY}/sockets"):
         assert 'method="post"' not in viewer.get(path).text
-    assert 'method="post"' in owner.get("/").text
-    assert 'method="post"' in owner.get(f"/t/{KEY}/notes").text
+    for path in (f"/t/{KEY}", f"/t/{KEY}/notes"):
+        assert 'method="post"' in owner.get(path).text
     for path in (f"/t/{KEY}/notes", f"/t/{KEY}/notes/delete", "/uploads", "/uploads/x/cancel", "/nowhere"):
         refused = viewer.post(path, data={"text": "x", "object": ""})
         assert (refused.status_code, "only shows" in refused.text) == (403, True)
     assert viewer.get("/", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200, "with the other one it may"
+
+
+@pytest.mark.folder("a dashboard of a server takes no files")
+def test_who_may_write_may_send_files(client_of: Callable[..., TestClient]) -> None:
+    owner = client_of(token=TOKEN, view_token=VIEW)
+    assert owner.get(f"/?token={TOKEN}").status_code == 303
+    assert 'method="post"' in owner.get("/").text
 
 
 def test_both_tokens_work_as_a_bearer(client_of: Callable[..., TestClient]) -> None:

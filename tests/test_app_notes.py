@@ -12,10 +12,13 @@ from urllib.parse import urlencode
 import pytest
 from fastapi.testclient import TestClient
 from httpx2 import Response
+from sqlalchemy import select
 
 from app.notes import MAX_TEXT
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
+from collector.store.stores import open_store
+from collector.store.tables import note
 from tests.build.served import served
 from tests.build.small_trace import KEY, small_folder
 
@@ -56,8 +59,11 @@ def write(
 
 
 def kept(folder: TraceFolder) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(folder.catalog_path)) as db:
-        return db.execute("SELECT key, object, t_ns, author, text FROM v_notes ORDER BY created_utc, text").fetchall()
+    """The notes, wherever the dashboard keeps them."""
+    n = note.c
+    wanted = select(n.key, n.object, n.t_ns, n.author, n.text).order_by(n.created_utc, n.text)
+    with open_store(folder.root).catalog().connect() as db:
+        return [tuple(row) for row in db.execute(wanted)]
 
 
 @pytest.mark.parametrize("about", OBJECTS)
@@ -100,6 +106,7 @@ def test_lists_mark_the_rows_on_whose_objects_people_wrote_notes(client: TestCli
     assert 'class="noted"' not in client.get(f"/t/{KEY}/drops").text
 
 
+@pytest.mark.folder("a lock of a file")
 def test_a_list_comes_without_marks_while_notes_cannot_be_read(client: TestClient, folder: TraceFolder) -> None:
     write(client)
     with closing(sqlite3.connect(folder.catalog_path, isolation_level=None)) as other:
@@ -271,6 +278,7 @@ def test_a_note_can_be_deleted_once(client: TestClient, folder: TraceFolder) -> 
     assert client.post(f"/t/{KEY}/notes/delete", data=form).status_code == 404
 
 
+@pytest.mark.folder("a lock of a file")
 def test_a_locked_catalog_loses_nothing(client: TestClient, folder: TraceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     token = token_of(client)
     monkeypatch.setattr("collector.store.dialects.writing_engine.__kwdefaults__", {"busy_seconds": 0.05})
@@ -286,6 +294,7 @@ def test_a_locked_catalog_loses_nothing(client: TestClient, folder: TraceFolder,
     assert write(client, text="typed with care").status_code == 303
 
 
+@pytest.mark.folder("a lock of a file")
 def test_a_page_comes_without_notes_while_they_cannot_be_read(client: TestClient, folder: TraceFolder) -> None:
     write(client)
     with closing(sqlite3.connect(folder.catalog_path, isolation_level=None)) as other:

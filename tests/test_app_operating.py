@@ -70,6 +70,13 @@ def test_requests_are_counted_by_page(folder: TraceFolder) -> None:
     assert found["sockscope_request_duration_seconds_count", frozenset({("page", "sockets")})] == 3
     assert found["sockscope_traces", frozenset({("state", "complete")})] == 1
     assert found["sockscope_notes", frozenset()] == 0
+    assert found["sockscope_database_size_bytes", frozenset()] > 0
+
+
+@pytest.mark.folder("the size of files")
+def test_the_size_of_a_database_is_that_of_its_files(folder: TraceFolder) -> None:
+    found = numbers(_scraped(Metrics(folder, frozenset())))
+
     size = sum(path.stat().st_size for path in (folder.catalog_path, *folder.traces_path.glob("*.db")))
     assert found["sockscope_database_size_bytes", frozenset()] == size
 

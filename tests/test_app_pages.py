@@ -375,6 +375,7 @@ def test_a_slow_question_is_an_answer(tmp_path: Path) -> None:
     assert answer.headers["retry-after"] == "2"
 
 
+@pytest.mark.folder("damage of a file")
 def test_a_damaged_trace_file_is_a_page_that_says_so(tmp_path: Path) -> None:
     folder = small_folder(tmp_path)
     folder.trace_path(KEY).write_bytes(b"this is no database" * 1000)

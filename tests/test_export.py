@@ -25,6 +25,7 @@ from collector.source import Source
 from collector.store import locks
 from collector.store.engine import TraceFolder
 from collector.store.masking import mask_file
+from collector.store.stores import open_store
 from collector.store.tables import TRACE
 from tests.build.database import built_database
 from tests.build.imported import Imported
@@ -372,6 +373,7 @@ WAYS = [[], ["--mask"], ["--process", "4242"], ["--view", "v_sockets", "--as", "
 
 @pytest.mark.parametrize("words", WAYS, ids=" ".join)
 @pytest.mark.parametrize("damage", ["text", "pages"])
+@pytest.mark.folder("damage of a file")
 def test_a_damaged_trace_is_named_and_not_the_copy_of_it(
     damage: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -388,6 +390,7 @@ def test_a_damaged_trace_is_named_and_not_the_copy_of_it(
     assert [path.name for path in tmp_path.iterdir()] == ["database"]
 
 
+@pytest.mark.folder("damage of a file")
 def test_damage_that_only_its_copy_meets_is_the_traces(folder: TraceFolder, tmp_path: Path) -> None:
     from collector.errors import StoreDamaged
     from collector.store.copying import copy_trace
@@ -417,7 +420,7 @@ def test_a_trace_without_its_file_says_so(
     name, *words = verb
     assert main([name, KEY, *words, "-o", str(tmp_path / "out"), "--database", str(made.root)]) == 1
     err = capsys.readouterr().err
-    missing = f"the file of this trace is missing: {made.trace_path(KEY)}. Collect small.etl again, then {then}."
+    missing = f"the file of this trace is missing: {open_store(made.root).whereabouts(KEY)}. Collect small.etl again, then {then}."
     assert (missing if is_whole else f"this trace is not complete (interrupted). Collect its file again, then {then}.") in err
 
 
@@ -472,6 +475,7 @@ def test_cancelling_leaves_nothing(sample: Imported, form: str, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.folder("files beside a trace's")
 def test_what_a_killed_export_left_goes_with_the_next(folder: TraceFolder, run: Run, tmp_path: Path) -> None:
     left = folder.traces_path / f"{KEY}.99.export"
     held = folder.traces_path / f"{KEY}.98.export"
@@ -491,6 +495,7 @@ def test_without_pyarrow_parquet_says_what_to_install(run: Run, tmp_path: Path, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.folder("the version of a file")
 def test_a_trace_of_an_older_version_is_named(folder: TraceFolder, run: Run, tmp_path: Path) -> None:
     path = folder.trace_path(KEY)
     before = path.read_bytes()

@@ -1,16 +1,17 @@
 """Whatever names of files, folders and things in a trace say, each verb prints one line a thing and nothing that steers a terminal."""
 
 import shutil
-import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from sqlalchemy import update
 
 from app.cli import main
+from collector.store.stores import open_store
+from collector.store.tables import trace_entry
 from tests.build import Trace, afd, heap, system
 from tests.build.hostile import HOSTILE_TEXT, is_free_of_marks
 
@@ -123,13 +124,13 @@ def test_the_verbs_of_a_trace_show_names_as_text(run: Run, place: Path, tmp_path
 def test_a_state_that_the_list_explains_is_text(run: Run, place: Path) -> None:
     path = hostile(place / f"{NAME}.etl")
     assert run("collect", path)[0] == 3
-    with closing(sqlite3.connect(place / "database" / "catalog.db")) as db:
-        db.execute("UPDATE trace_entry SET state = 'interrupted', message = ?, label = ?", (TEXT, NAME))
-        db.commit()
+    with open_store(place / "database").catalog(write=True).begin() as db:
+        db.execute(update(trace_entry).values(state="interrupted", message=TEXT, label=NAME))
     status, out, _ = run("list")
     assert (status, len(out.splitlines())) == (0, 2)
 
 
+@pytest.mark.folder("damage of a file")
 def test_migrate_shows_names_as_text(run: Run, place: Path) -> None:
     path = hostile(place / f"{NAME}.etl")
     key = run("collect", path)[1].split()[0]

@@ -16,6 +16,7 @@ from collector.retention import Candidate, parse_age, parse_amount, plan
 from collector.store import locks
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
+from collector.store.stores import open_store
 from tests.build.database import built_database
 from tests.build.served import served
 
@@ -118,8 +119,9 @@ def run(folder: TraceFolder, capsys: pytest.CaptureFixture[str]) -> Run:
 
 def left(folder: TraceFolder) -> list[str]:
     """First letters of the traces that are there, by their files and by the catalog."""
-    listed = sorted(entry.key for entry in Catalog(folder).entries())
-    assert listed == folder.trace_keys()
+    store = open_store(folder.root)
+    listed = sorted(entry.key for entry in Catalog(store).entries())
+    assert listed == store.trace_keys()
     return [key[0] for key in listed]
 
 
@@ -133,7 +135,7 @@ def test_a_label_is_set_shown_found_by_and_cleared(run: Run, folder: TraceFolder
     status, _, err = run("label", "again", "new", "--clear")
     assert (status, err) == (2, "sockscope label: --clear takes the label away; give either words or --clear.\n")
     assert run("label", "again", "--clear") == (0, "aaaa00000001  run0.etl has no label now.\n", "")
-    assert Catalog(folder).find("aaaa").label is None
+    assert Catalog(open_store(folder.root)).find("aaaa").label is None
     assert run("label", "nothing")[0] == 1
 
 
@@ -165,7 +167,7 @@ def test_old_traces_go_and_labelled_and_noted_ones_stay(run: Run, folder: TraceF
 
 
 def test_the_oldest_go_until_the_files_are_small_enough(run: Run, folder: TraceFolder) -> None:
-    size = folder.trace_path(KEYS[0]).stat().st_size
+    size = open_store(folder.root).size_of(KEYS[0])
     status, out, _ = run("prune", "--keep-bytes", str(2 * size + size // 2))
     assert (status, "the oldest of what is too much" in out) == (0, True)
     assert left(folder) == ["c", "d"]
@@ -185,6 +187,7 @@ def test_a_trace_that_is_being_collected_is_left_alone(run: Run, folder: TraceFo
     assert left(folder) == ["a"]
 
 
+@pytest.mark.folder("a file that the system keeps")
 def test_what_cannot_be_deleted_is_named_and_the_others_go(run: Run, folder: TraceFolder) -> None:
     whole = folder.trace_path(KEYS[0])
     whole.rename(folder.traces_path / "aside")

@@ -15,14 +15,13 @@ from sqlalchemy import BigInteger, Boolean, Column, Connection, Index, LargeBina
 from sqlalchemy.schema import CreateColumn
 
 from collector.errors import CollectCancelled, StoreError
-from collector.store.postgresql import driver_of
+from collector.store.postgresql import NUL_AND_STAND_IN, driver_of
 from collector.store.server_tables import SERVER_TRACE, indexes_of, partition_name
 
 __all__ = ["attach_partitions", "load_rows"]
 
 _LINES_AT_ONCE = 2_000
-_NOT_A_TEXT = (b"\0", "\ufffd".encode())
-"""PostgreSQL's texts have no NUL."""
+_NUL, _STAND_IN = (text.encode() for text in NUL_AND_STAND_IN)
 
 
 def load_rows(connection: Connection, path: Path, number: int, should_cancel: Callable[[], bool]) -> list[str]:
@@ -91,7 +90,7 @@ def _lines(file: sqlite3.Connection, table: Table, number: int) -> Iterator[byte
     key = ", ".join(f'"{column.name}"' for column in table.primary_key.columns)
     found = file.execute(f'SELECT {line} FROM "{table.name}" ORDER BY {key}')
     while rows := found.fetchmany(_LINES_AT_ONCE):
-        yield b"".join(line + b"\n" for (line,) in rows).replace(*_NOT_A_TEXT)
+        yield b"".join(line + b"\n" for (line,) in rows).replace(_NUL, _STAND_IN)
 
 
 def _cell(column: Column[object]) -> str:

@@ -27,8 +27,10 @@ from collector.store.server_tables import SCHEMA
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg.abc import Buffer
 
 __all__ = [
+    "NUL_AND_STAND_IN",
     "bulk_engine",
     "driver_of",
     "ended_by",
@@ -36,9 +38,12 @@ __all__ = [
     "server_url",
     "shown",
     "sweeping_engine",
+    "take_any_text",
     "writing_engine",
 ]
 
+NUL_AND_STAND_IN = ("\0", "\ufffd")
+"""PostgreSQL's texts have no NUL: what is stored instead."""
 _CONNECT_SECONDS = 10
 _BUSY_SECONDS = 5
 _LOOK_SECONDS = 0.1
@@ -97,6 +102,7 @@ def writing_engine(url: URL) -> Engine:
     """An engine for short transactions on the catalog: one at a time in the whole database, as in a folder."""
     engine = create_engine(url, poolclass=NullPool, connect_args=connect_arguments(url, lock_timeout=f"{_BUSY_SECONDS}s"))
     name_errors(engine, url)
+    take_any_text(engine)
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:
@@ -130,6 +136,20 @@ def name_errors(engine: Engine, url: URL) -> None:
         error = error_of(context.original_exception, url)
         if error is not None:
             raise error from context.original_exception
+
+
+def take_any_text(engine: Engine) -> None:
+    """Have an engine take texts with a NUL, which PostgreSQL does not have, for those that are stored in their place."""
+
+    @event.listens_for(engine, "connect")
+    def connected(driver: "psycopg.Connection[Any]", _record: object) -> None:  # Any: rows of any statement
+        from psycopg.types.string import StrDumperUnknown
+
+        class WithoutNul(StrDumperUnknown):
+            def dump(self, obj: str) -> "Buffer | None":
+                return super().dump(obj.replace(*NUL_AND_STAND_IN))
+
+        driver.adapters.register_dumper(str, WithoutNul)
 
 
 def driver_of(connection: Connection) -> "psycopg.Connection[Any]":  # Any: rows of any statement

@@ -11,7 +11,7 @@ from sqlalchemy import URL, ClauseElement, Connection, Engine, create_engine, ev
 
 from collector.errors import StoreError
 from collector.store import server_sql
-from collector.store.postgresql import connect_arguments, name_errors
+from collector.store.postgresql import connect_arguments, name_errors, take_any_text
 from collector.store.server_locks import TRACE_LOCKS
 from collector.store.tables import THIS_TRACE
 
@@ -52,6 +52,7 @@ def reading_engine(url: URL, *, limit_seconds: float) -> Engine:
     )
     server_sql.speak(engine.dialect)
     name_errors(engine, url)
+    take_any_text(engine)
     event.listen(engine, "connect", _connected)
     event.listen(engine, "begin", _begun)
     event.listen(engine, "before_execute", _name_trace, retval=True)

@@ -1,12 +1,12 @@
 """How statements that SQLite answers are spelled for PostgreSQL, so that both give the same rows in the same order.
 
 Queries are written once. What differs is here, by the kind of expression: where NULL stands in an order, how texts are compared, how wide
-integers are, how a number becomes one without decimals, how a member of a JSON text is read.
+integers are, how a number becomes one without decimals and a flag a number, how a member of a JSON text is read.
 """
 
 from typing import Any
 
-from sqlalchemy import Column, FromClause, Integer, Join, Table, nulls_first, nulls_last
+from sqlalchemy import Boolean, Column, FromClause, Integer, Join, Table, nulls_first, nulls_last
 from sqlalchemy.dialects.postgresql.base import PGTypeCompiler
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg, PGDialect_psycopg
 from sqlalchemy.engine import Dialect
@@ -67,6 +67,12 @@ class _Compiler(PGCompiler_psycopg):
         if isinstance(cast.type, Integer) and not isinstance(cast.clause.type, Integer):
             return f"CAST(trunc(CAST({self.process(cast.clause, **kw)} AS NUMERIC)) AS BIGINT)"
         return str(super().visit_cast(cast, **kw))  # type: ignore[no-untyped-call]
+
+    def visit_type_coerce(self, type_coerce: Any, **kw: Any) -> str:
+        """A flag that is taken for a number becomes one."""
+        if isinstance(type_coerce.type, Integer) and isinstance(type_coerce.clause.type, Boolean):
+            return f"CAST({self.process(type_coerce.clause, **kw)} AS INTEGER)"
+        return str(super().visit_type_coerce(type_coerce, **kw))  # type: ignore[no-untyped-call]
 
     def visit_lag_func(self, function: Any, **kw: Any) -> str:
         """How many rows back, and where a part of a text begins, are integers of 32 bits."""

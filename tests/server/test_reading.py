@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine, func, select, text
+from sqlalchemy import Engine, Integer, func, select, text, type_coerce
 
 from collector.errors import StoreError, StoreReadOnly, StoreSlow, StoreUnreachable
 from collector.store import postgresql
@@ -13,7 +13,7 @@ from collector.store.server_tables import create_schema, trace_load
 from collector.store.tables import THIS_TRACE, TRACE
 from tests.build.imported import Imported
 
-_socket, _operation = TRACE.tables["socket"], TRACE.tables["operation"]
+_socket, _operation, _event_count = (TRACE.tables[name] for name in ("socket", "operation", "event_count"))
 OLD, NEW = 3, 4
 
 
@@ -69,6 +69,20 @@ def test_sums_are_integers_and_means_are_not(reader: Engine, sample: Imported) -
         total, mean = db.execute(sums).one()
     assert (total, type(total)) == (sample.one("SELECT sum(bytes) FROM operation"), int)
     assert mean == pytest.approx(sample.one("SELECT avg(bytes) FROM operation"))
+
+
+def test_flags_can_be_asked_for_as_numbers(reader: Engine, sample: Imported) -> None:
+    is_known = type_coerce(_event_count.c.known, Integer)
+    wanted = select(func.count()).where(_event_count.c.trace_id == THIS_TRACE, is_known >= 1)
+    with engine_of_trace(reader, "KEY").connect() as db:
+        assert db.execute(wanted).scalar_one() == sample.one("SELECT count(*) FROM event_count WHERE known >= 1")
+        assert set(db.execute(select(is_known).where(_event_count.c.trace_id == THIS_TRACE)).scalars()) <= {0, 1}
+
+
+def test_a_nul_in_a_text_that_is_asked_for_is_what_is_stored_in_its_place(reader: Engine) -> None:
+    with reader.connect() as db:
+        assert db.execute(select(func.concat("a\0b", ""))).scalar_one() == "a\ufffdb"
+        assert db.execute(select(trace_load.c.key).where(trace_load.c.key == "KEY\0")).all() == []
 
 
 def test_nothing_can_be_written(reader: Engine) -> None:

@@ -1,0 +1,54 @@
+"""Which test modules `pytest --server` leaves out, and why; single tests are left out by `@pytest.mark.folder`.
+
+All others are run. A module of tests is named by its path below tests/, `*` standing for anything.
+"""
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+__all__ = ["LEFT_OUT", "is_left_out"]
+
+_TESTS = Path(__file__).resolve().parent.parent
+
+LEFT_OUT = {
+    "They ask no database of traces: what they test comes before it, or stands beside it.": (
+        "fuzz/*", "odd/*", "record/*", "worked/*",
+        "test_afd_table.py", "test_api_answers.py", "test_app_urls.py", "test_architecture.py", "test_bench.py", "test_charts_*.py",
+        "test_colours.py", "test_decoder*.py", "test_deploy.py", "test_docs.py", "test_embedded.py", "test_etl*.py", "test_event*.py",
+        "test_extended.py", "test_filters.py", "test_format.py", "test_groups.py", "test_heaps_*.py", "test_inspect.py",
+        "test_inventory.py", "test_js.py", "test_links.py", "test_losses.py", "test_modules.py", "test_netsh_text.py", "test_manual.py",
+        "test_ntstatus.py", "test_packages.py", "test_plain.py", "test_problems.py", "test_processes.py", "test_record_words.py",
+        "test_rows.py", "test_sockaddr.py", "test_sockets_*.py", "test_sorted_keys.py", "test_source.py", "test_supply.py",
+        "test_text_forms.py", "test_threads.py", "test_tracerpt_csv.py", "test_typed.py", "test_xperf_dump.py",
+    ),
+    "They are about the rows of the file as which a trace is built, for a server too; test_loading.py compares them with the server's.": (
+        "test_address_names.py", "test_findings.py", "test_follow.py", "test_heap_io.py", "test_heap_windows.py", "test_invariance.py",
+        "test_joining.py", "test_limits.py", "test_machine.py", "test_neighbours.py", "test_pipeline.py", "test_python_api.py",
+        "test_rollups.py", "test_sample.py", "test_stacks.py", "test_sums.py", "test_symbols.py", "test_together.py",
+        "test_transport.py", "test_views.py", "test_watch.py",
+    ),
+    "They are about files of SQLite: their place, locks, damage, versions, plans, a full disk. Of a server, tests/server tells the same.": (
+        "faults/*", "test_app_faults.py", "test_app_heavy.py", "test_app_kept.py", "test_backup.py", "test_datasette.py", "test_locks.py",
+        "test_migrations.py", "test_one_trace.py", "test_query_plans.py", "test_store_*.py",
+    ),
+    "They put files where a dashboard collects them, which one of a server does not.": (
+        "test_app_uploads.py", "test_arrivals.py", "test_sending*.py", "test_browser_sharing.py",
+    ),
+    "They start processes of their own, which open folders as folders.": (
+        "fleet/*", "test_app_workers.py", "test_connections.py", "test_load.py",
+    ),
+    "They ask for pages that server/test_same_answers.py compares byte by byte, or open files in a browser.": (
+        "test_browser_live.py", "test_browser_report.py", "test_page_weight.py",
+    ),
+    "Nobody has tried them on a server yet.": (
+        "test_answers.py", "test_app_live.py", "test_browser.py", "test_cli.py", "test_clockface.py", "test_export.py",
+        "test_heap_flame.py", "test_hostile_text.py", "test_hostile_verbs.py", "test_report.py",
+    ),
+    "They name a server themselves.": ("server/*",),
+}  # fmt: skip
+
+
+def is_left_out(path: Path) -> bool:
+    """Whether a module of tests has nothing to say about a server."""
+    name = path.resolve().relative_to(_TESTS).as_posix()
+    return any(fnmatch(name, pattern) for patterns in LEFT_OUT.values() for pattern in patterns)
