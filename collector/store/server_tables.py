@@ -61,16 +61,7 @@ def _adapted(source: MetaData, *, is_split: bool) -> MetaData:
             Index(index.name, *(c.nulls_first() if c.nullable else c for c in index.columns), postgresql_where=where, _table=copy)
         if is_split:
             copy.dialect_options["postgresql"]["partition_by"] = "LIST (trace_id)"
-            for index in [*copy.indexes]:
-                copy.indexes.remove(index)
-                _with_null_first(index)
     return found
-
-
-def _with_null_first(index: Index) -> Index:
-    """An index of the same table in which NULL stands where SQLite has it, so that it gives the order that statements ask for."""
-    columns = [column.nulls_first() if column.nullable else column for column in index.columns]
-    return Index(index.name, *columns, unique=index.unique, postgresql_where=index.dialect_options["postgresql"]["where"])
 
 
 SERVER_CATALOG = _adapted(CATALOG, is_split=False)
