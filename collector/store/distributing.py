@@ -4,7 +4,7 @@ The tables of traces are distributed on the number of the trace, all in one co-l
 in every table and a statement that names the trace is answered by one server. The tables of the catalog are on every server. Locks are
 the coordinator's, and so `trace_load`, which is read together with them, stays there alone.
 
-From Citus' documentation and sources of versions 12 to 14; no test runs Citus itself (docs/scale.md).
+From what Citus' documentation, sources and list of changes say; no test runs Citus itself (docs/scale.md).
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from collector.store.tables import CATALOG, TRACE
 __all__ = ["Distributed", "distribute", "is_distributed", "one_after_another"]
 
 OLDEST_CITUS = 12
-"""The first whose reference tables may number their rows themselves (`note`)."""
+"""Its list of changes last speaks of columns that number their rows (`note.n`) in 11.3 and 12.0; older versions were not looked into."""
 
 _FIRST = "trace"
 """The trace table that the others are co-located with."""

@@ -1,6 +1,6 @@
--- What of Citus `migrate --distribute` uses, without Citus: functions of its names and parameters (those of versions 10.2 to 14) that write
--- down how they are called and refuse what Citus' documentation and sources say that it refuses, and an entry that makes the extension seem
--- to be there. It distributes nothing.
+-- What of Citus `migrate --distribute` uses, without Citus: functions of its names and parameters (those of 10.2, the last that its sources were
+-- seen to change) that write down how they are called and refuse what Citus' documentation and sources say that it refuses, and a reference
+-- table that refers to one which is none yet; and an entry that makes the extension seem to be there. It distributes nothing.
 SET allow_system_table_mods = on;
 CREATE SCHEMA citus;
 CREATE TYPE citus.distribution_type AS ENUM ('hash', 'range', 'append');
