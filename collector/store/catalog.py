@@ -7,7 +7,7 @@ when that one died, what it has stored up to then stays, as `interrupted`.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -30,6 +30,7 @@ __all__ = ["Catalog", "Entry", "now_utc"]
 
 FOLLOWED_IN_PART = "Following ended before the session did: what came later is not here. Collect the file when the session has ended."
 _UNFINISHED = ("collecting", "live")
+_ENDED_EARLY = "The collector ended before it was done. Collect the file again."
 _LEAST_OF_KEY = 4
 """Characters of a key's beginning that name a trace."""
 
@@ -78,7 +79,7 @@ class Catalog:
     """
 
     def __init__(self, folder: TraceStore, *, is_written: bool = True) -> None:
-        self.folder = folder
+        self.folder, self._is_written = folder, is_written
         if not is_written:
             self.engine: Engine = folder.catalog()
             return
@@ -211,7 +212,7 @@ class Catalog:
                 continue
             settled += 1
             if not self._adopt(key):
-                self.interrupt(key, "The collector ended before it was done. Collect the file again.")
+                self.interrupt(key, _ENDED_EARLY)
             self.folder.clear_part(key)
         self.folder.clear_locks()
         return settled
@@ -254,10 +255,26 @@ class Catalog:
     # ------------------------------------------------------------------------------------------------ reading, removing
 
     def entries(self) -> list[Entry]:
-        """All traces, newest first."""
+        """All traces, newest first; those whose collector died as `settle` would leave them, where nothing may be written."""
         with self.engine.connect() as connection:
             rows = connection.execute(select(trace_entry).order_by(trace_entry.c.collected_utc.desc(), trace_entry.c.key)).all()
-        return [Entry(**row._mapping) for row in rows]
+        entries = [Entry(**row._mapping) for row in rows]
+        return entries if self._is_written else [self._seen(entry) for entry in entries]
+
+    def _seen(self, entry: Entry) -> Entry:
+        """An entry with the state that its trace is in, whatever a collector could no more write down."""
+        if entry.state not in _UNFINISHED or self._is_alive(entry.key):
+            return entry
+        if entry.state == "collecting" and self.folder.has_trace(entry.key):
+            return replace(entry, state="complete")
+        return replace(entry, state="interrupted", message=_ENDED_EARLY)
+
+    def _is_alive(self, key: str) -> bool:
+        """Whether somebody collects a trace; where nobody can tell, it is believed."""
+        try:
+            return self.folder.is_being_collected(key)
+        except StoreError:
+            return True
 
     def limits(self) -> dict[str, tuple[str, ...]]:
         """What the traces lack that is more than a note: `data_loss`, `damage`, by their keys; none for a whole one."""

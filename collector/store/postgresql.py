@@ -74,6 +74,9 @@ def server_url(text: str) -> URL:
         raise StoreError(
             "This is no address of a database server. It is written postgresql://USER@HOST/DATABASE, or name a folder."
         ) from error
+    url = url.set(drivername=url.drivername.lower())
+    if "@" in (url.host or ""):
+        raise StoreError("The name or password in this address has an @ of its own: write it as %40, and a % as %25.")
     if url.drivername not in ("postgresql", "postgres", _DRIVER):
         raise StoreError(f"{shown(url)}: of servers, PostgreSQL alone is supported: postgresql://USER@HOST/DATABASE. Or name a folder.")
     try:
@@ -211,8 +214,8 @@ def error_of(error: BaseException, url: URL) -> TraceError | None:
         return StoreFull(f"{where}: no space is left on the disk of this server. Free some there, or name another database.")
     if code == "42501":
         return StoreReadOnly(
-            f"{where}: the role {url.username or 'of this user'} may not do this ({said}). "
-            "Connect as the role that collects, or have its owner run: sockscope migrate --grant-to ROLE"
+            f"{where}: the role {url.username or 'of this user'} may not do this ({said}). Connect as the role that collects; "
+            "to read, have that one run: sockscope migrate --grant-to ROLE"
         )
     if code == "25006":
         return StoreReadOnly(f"{where}: this server may only be read ({said}). Connect to the one that is written.")

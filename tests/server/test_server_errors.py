@@ -26,6 +26,9 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("postgresql://u:secret@127.0.0.1:1/x?frob=1", "frob"),
         ("postgresql://u:secret@h:port/x", "no address of a database server"),
         ("mysql://u:secret@h/x", "PostgreSQL alone is supported"),
+        ("postgresql://u:p@secret@127.0.0.1:1/x", "write it as %40"),
+        ("postgresql://u:p@ss%secret@127.0.0.1:1/x", "write it as %40"),
+        ("PostgreSQL://u:secret@127.0.0.1:1/x", "cannot be reached"),
     ],
 )
 def test_a_wrong_address(capsys: pytest.CaptureFixture[str], address: str, words: str) -> None:

@@ -1,6 +1,7 @@
 """The verbs of the command line with the address of a server."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -77,6 +78,13 @@ def test_a_role_that_reads(
     cluster.sql("INSERT INTO sockscope.note (key, object, text, created_utc) VALUES ('k', '', 't', 'now')", database_name, "dashboard")
     cluster.sql("UPDATE sockscope.note SET text = 'u'", database_name, "dashboard")
     cluster.sql("DELETE FROM sockscope.note", database_name, "dashboard")
+    cluster.sql("UPDATE sockscope.trace_entry SET state = 'collecting', bytes_total = 9, bytes_done = 9", database_name)
+    cluster.sql("UPDATE sockscope.trace_load SET is_current = false", database_name)  # as a collector leaves it that is killed at its end
+    capsys.readouterr()
+    assert main(["list", "--database", theirs]) == 0
+    assert re.search(rf"{key} +interrupted .*The collector ended before it was done", capsys.readouterr().out)
+    assert main(["export", key, "--database", theirs]) == 1
+    assert "not complete (interrupted)" in capsys.readouterr().err
     for statement in (
         "UPDATE sockscope.trace_entry SET state = 'live'",
         "DELETE FROM sockscope.operation",
