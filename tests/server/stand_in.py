@@ -23,8 +23,8 @@ from tests.server.cluster import Cluster, programs
 
 __all__ = ["Databases", "end_server", "end_test", "stand_in"]
 
-_DASHBOARD = "dashboard"
-_TEMPLATE = "made"
+_DASHBOARD = "folders_dashboard"
+_TEMPLATE = "folders_made"
 
 
 class _Moved:

@@ -58,15 +58,15 @@ def test_a_trace_from_collecting_to_deleting(
 def test_a_role_that_reads(
     cluster: Cluster, server_url: str, database_name: str, sample_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster.sql("DROP ROLE IF EXISTS dashboard")
-    cluster.sql("CREATE ROLE dashboard LOGIN")
-    theirs = cluster.url(database_name, "dashboard")
+    role = f"reader_{database_name}"
+    cluster.sql(f"CREATE ROLE {role} LOGIN")
+    theirs = cluster.url(database_name, role)
     assert main(["collect", str(sample_file), "--database", server_url]) == 0
     key = capsys.readouterr().out[:12]
     assert main(["list", "--database", theirs]) == 1
     assert "may not read the traces" in capsys.readouterr().err
 
-    assert main(["migrate", "--database", server_url, "--grant-to", "dashboard"]) == 0
+    assert main(["migrate", "--database", server_url, "--grant-to", role]) == 0
     assert "the tables are current" in capsys.readouterr().out
 
     assert main(["list", "--database", theirs]) == 0
@@ -74,10 +74,10 @@ def test_a_role_that_reads(
     for verb in (["collect", str(sample_file)], ["delete", key]):
         capsys.readouterr()
         assert main([*verb, "--database", theirs]) == 1
-        assert "the role dashboard may not do this" in capsys.readouterr().err
-    cluster.sql("INSERT INTO sockscope.note (key, object, text, created_utc) VALUES ('k', '', 't', 'now')", database_name, "dashboard")
-    cluster.sql("UPDATE sockscope.note SET text = 'u'", database_name, "dashboard")
-    cluster.sql("DELETE FROM sockscope.note", database_name, "dashboard")
+        assert f"the role {role} may not do this" in capsys.readouterr().err
+    cluster.sql("INSERT INTO sockscope.note (key, object, text, created_utc) VALUES ('k', '', 't', 'now')", database_name, role)
+    cluster.sql("UPDATE sockscope.note SET text = 'u'", database_name, role)
+    cluster.sql("DELETE FROM sockscope.note", database_name, role)
     cluster.sql("UPDATE sockscope.trace_entry SET state = 'collecting', bytes_total = 9, bytes_done = 9", database_name)
     cluster.sql("UPDATE sockscope.trace_load SET is_current = false", database_name)  # as a collector leaves it that is killed at its end
     capsys.readouterr()
@@ -91,7 +91,7 @@ def test_a_role_that_reads(
         "CREATE TABLE sockscope.mine ()",
     ):
         with pytest.raises(RuntimeError, match="permission denied"):
-            cluster.sql(statement, database_name, "dashboard")
+            cluster.sql(statement, database_name, role)
 
 
 def test_a_role_that_is_not_there(cluster: Cluster, server_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,6 +105,6 @@ def test_a_role_that_is_not_there(cluster: Cluster, server_url: str, capsys: pyt
 def test_a_folder_is_granted_to_nobody(tmp_path: Path, sample_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["collect", str(sample_file), "--database", str(tmp_path / "folder")]) == 0
 
-    assert main(["migrate", "--database", str(tmp_path / "folder"), "--grant-to", "dashboard"]) == 2
+    assert main(["migrate", "--database", str(tmp_path / "folder"), "--grant-to", "anybody"]) == 2
 
     assert "--grant-to is for a server" in capsys.readouterr().err
