@@ -24,7 +24,7 @@ from tests.server.cluster import Cluster, programs
 __all__ = ["Databases", "end_server", "end_test", "stand_in"]
 
 _DASHBOARD = "folders_dashboard"
-_TEMPLATE = "folders_made"
+_TEMPLATE = "made_for_folders"
 
 
 class _Moved:
