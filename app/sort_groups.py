@@ -44,8 +44,10 @@ def numbers_by_group(
         values = values[values.index(after.value) :]  # it is one of them, as its row has it
     for value in values:
         conditions = [table.c.trace_id == THIS_TRACE, groups.holds(value)]
-        few = db.execute(select(func.count()).select_from(select(n).where(*conditions).limit(_FEW + 1).subquery())).scalar_one() <= _FEW
-        counted = without_index(n) if few else n
+        number_of = db.execute(select(func.count()).select_from(select(n).where(*conditions).limit(_FEW + 1).subquery())).scalar_one()
+        if not number_of:
+            continue
+        counted = without_index(n) if number_of <= _FEW else n
         if after is not None and value == after.value:
             conditions.append(counted < after.number if falls else counted > after.number)
         by_number = counted.desc() if falls else counted.asc()
