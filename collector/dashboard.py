@@ -258,16 +258,8 @@ def _handlers(context: ssl.SSLContext | None, sockets: list[socket.socket]) -> l
             with contextlib.suppress(*_NO_LONGER_READ):  # what the server has said is read next; where it said nothing, that fails
                 super().send(data)
 
-    class Safe(http.client.HTTPSConnection):
-        def connect(self) -> None:
-            super().connect()
-            sockets.append(self.sock)
-
-        def send(self, data: Any) -> None:  # Any: as above
-            if self.sock is None:
-                self.connect()
-            with contextlib.suppress(*_NO_LONGER_READ):
-                super().send(data)
+    class Safe(Plain, http.client.HTTPSConnection):
+        """The same over TLS."""
 
     class Http(urllib.request.HTTPHandler):
         def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
