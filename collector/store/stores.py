@@ -39,7 +39,10 @@ class TraceStore(Protocol):
         """Connections to the catalog; read-only and with a time limit unless `write`. Raises StoreError, StoreTooNew, StoreTooOld."""
 
     def trace(self, key: str) -> Engine:
-        """Read-only connections with a time limit to one finished trace. Raises StoreError, StoreTooNew, StoreTooOld."""
+        """Read-only connections with a time limit to one finished trace. Raises StoreTooNew, StoreTooOld.
+
+        Where the trace is not there, this or the first statement raises StoreError.
+        """
 
     def has_trace(self, key: str) -> bool:
         """Whether a finished trace is there."""

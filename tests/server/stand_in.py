@@ -107,6 +107,10 @@ class _Followed(_Resting):
         self._moved.follow()
         return super().catalog(write=write)
 
+    def trace(self, key: str) -> Engine:
+        self._moved.follow()
+        return super().trace(key)
+
     def number_of(self, key: str) -> int | None:
         self._moved.follow()
         return super().number_of(key)

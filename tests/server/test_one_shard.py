@@ -86,6 +86,16 @@ def test_every_filter_reads_the_partitions_of_one_trace(server: TraceServer) -> 
     assert len(read) > 20
 
 
+def test_a_page_does_not_ask_again_what_the_server_is(server: TraceServer) -> None:
+    with TestClient(create_app(Settings(database=server.address)), base_url="http://127.0.0.1") as client:
+        client.get("/")
+        with statements() as asked:
+            assert client.get(f"/t/{KEY}", headers=NO_STORE).status_code == 200
+    assert not any(name in statement for name in ("pg_tables", "alembic_version") for statement, _ in asked)
+    # Whether the trace is there, in which state, the lock of its rows, and whether they still were the trace's then.
+    assert sum("trace_load" in statement for statement, _ in asked) == 4
+
+
 def test_two_traces_compared_are_read_one_by_one(server: TraceServer, sample: Imported) -> None:
     numbers = {server.number_of(KEY), server.number_of(sample.report.key)}
     read = read_by(server, [f"/compare?a={KEY}&b={sample.report.key}"]) - OWN
