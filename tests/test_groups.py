@@ -8,10 +8,12 @@ from collector.model.groups import Groups
 
 
 @pytest.mark.parametrize("pending", [2, 1_000_000])
-def test_pieces_add_up(monkeypatch: pytest.MonkeyPatch, pending: int) -> None:
+@pytest.mark.parametrize("least", [0, -3, -(1 << 63)])
+def test_pieces_add_up(monkeypatch: pytest.MonkeyPatch, pending: int, least: int) -> None:
     monkeypatch.setattr(groups, "_PENDING", pending)
     random = np.random.default_rng(7)
     keys, values = random.integers(0, 5, (2, 300)), random.integers(-9, 9, 300)
+    keys[keys == 0] = least
     found = Groups(keys=2, sums=1, lows=1, highs=1)
 
     for piece in np.array_split(np.arange(300), 17):

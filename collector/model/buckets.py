@@ -66,42 +66,50 @@ def finest(scope: Int64s, t_ns: Int64s, order: Int64s, sums: Int64s, deltas: Int
     Args:
         scope: int64, shape (n,), 0 or more.
         order: int64, shape (n,); changes of equal order are one: a gauge has no level between them. Never falls while t_ns rises.
-        sums: int64, shape (n, k); what each change adds to the sums.
-        deltas: int64, shape (n, g); what each change adds to the gauges.
+        sums: int64, shape (k, n); what each change adds to the sums.
+        deltas: int64, shape (g, n); what each change adds to the gauges.
         carried: int64, shape (more than the highest scope, g); levels before these changes, brought up to date in place.
     """
-    if scope.size and not ((scope[0] == scope).all() and (order[1:] >= order[:-1]).all()):
-        is_ordered = bool((order[1:] >= order[:-1]).all())  # then equal scopes need only stay in their order, which is cheaper
-        by_scope = np.argsort(scope, kind="stable") if is_ordered else np.lexsort((order, scope))
-        scope, t_ns, order = scope[by_scope], t_ns[by_scope], order[by_scope]
-        sums, deltas = sums[by_scope], deltas[by_scope]
     if not scope.size:
-        return Buckets(scope, t_ns, sums, deltas, deltas, deltas, deltas)
-    first_of_scope = np.flatnonzero(np.diff(scope, prepend=scope[0] - 1))
-    levels = np.cumsum(deltas, axis=0)
-    before_scope = levels[first_of_scope] - deltas[first_of_scope]
-    sizes = np.diff(np.append(first_of_scope, scope.size))
-    levels += np.repeat(carried[scope[first_of_scope]] - before_scope, sizes, axis=0)
-    carried[scope[first_of_scope]] = levels[np.append(first_of_scope[1:], scope.size) - 1]
+        return Buckets(scope, t_ns, sums.T, deltas.T, deltas.T, deltas.T, deltas.T)
+    by_scope = _by_scope(scope, order)
+    if by_scope is not None:
+        scope, t_ns, order = scope[by_scope], t_ns[by_scope], order[by_scope]
+        sums, deltas = sums.take(by_scope, axis=1), deltas.take(by_scope, axis=1)
+    is_new_scope = np.diff(scope, prepend=scope[0] - 1) != 0
+    first_of_scope = np.flatnonzero(is_new_scope)
+    last_of_scope = np.append(first_of_scope[1:], scope.size) - 1
 
-    is_step_end = np.append((np.diff(scope) != 0) | (np.diff(order) != 0), True)
-    step_of = np.concatenate([[0], np.cumsum(is_step_end)[:-1]])
-    first_of_step = np.flatnonzero(np.diff(step_of, prepend=-1))
-    after = levels[is_step_end]
-    before = levels[first_of_step] - deltas[first_of_step]
-    buckets, scopes = t_ns[is_step_end] >> np.int64(LEVELS[0]), scope[is_step_end]
+    is_step = is_new_scope | (np.diff(order, prepend=order[0] - 1) != 0)
+    first_of_step = np.flatnonzero(is_step)
+    last_of_step = np.append(first_of_step[1:], scope.size) - 1
+    scopes, buckets = scope[first_of_step], t_ns[last_of_step] >> np.int64(LEVELS[0])
     is_first = np.append(True, (np.diff(scopes) != 0) | (np.diff(buckets) != 0))
     first = np.flatnonzero(is_first)
     last = np.append(first[1:], scopes.size) - 1
-    return Buckets(
-        scopes[first],
-        buckets[first],
-        np.add.reduceat(sums, first_of_step[first], axis=0),
-        before[first],
-        after[last],
-        np.minimum.reduceat(np.minimum(before, after), first, axis=0),
-        np.maximum.reduceat(np.maximum(before, after), first, axis=0),
-    )
+
+    gauges = []
+    for delta, level in zip(deltas, carried.T, strict=True):  # column by column: as rows of two or nine numbers they take twice as long
+        levels = np.cumsum(delta)
+        before_scope = levels[first_of_scope] - delta[first_of_scope]
+        levels += np.repeat(level[scope[first_of_scope]] - before_scope, last_of_scope - first_of_scope + 1)
+        level[scope[first_of_scope]] = levels[last_of_scope]
+        before, after = levels[first_of_step] - delta[first_of_step], levels[last_of_step]
+        low, high = np.minimum.reduceat(np.minimum(before, after), first), np.maximum.reduceat(np.maximum(before, after), first)
+        gauges.append((before[first], after[last], low, high))
+    start, end, low, high = (np.stack(columns, axis=1) for columns in zip(*gauges, strict=True))
+    added = np.stack([np.add.reduceat(column, first_of_step[first]) for column in sums], axis=1)
+    return Buckets(scopes[first], buckets[first], added, start, end, low, high)
+
+
+def _by_scope(scope: Int64s, order: Int64s) -> Int64s | None:
+    """The order by scope and, within one, by order; None for changes that stand in it."""
+    if not (order[1:] >= order[:-1]).all():
+        return np.lexsort((order, scope))
+    if (scope[1:] >= scope[:-1]).all():
+        return None
+    small = scope.astype(np.uint16) if scope.max() < 1 << 16 else scope  # numbers of two bytes are sorted in one pass
+    return np.argsort(small, kind="stable")
 
 
 class Cascade:

@@ -62,9 +62,9 @@ class HeapRollups:
         cascades = {scope: Cascade() for scope in _SCOPES}
         carried = {scope: np.zeros((highest + 1, 2), dtype=np.int64) for scope, highest in self._highest.items()}
         for points, until in self._spool.stretches():
-            deltas = np.column_stack([points["bytes"], points["count"].astype(np.int64)])
+            deltas = np.stack([points["bytes"], points["count"].astype(np.int64)])
             grown, shrunk = np.maximum(points["bytes"], 0), np.maximum(-points["bytes"], 0)
-            sums = np.column_stack([points["count"] > 0, points["count"] < 0, grown, shrunk]).astype(np.int64)
+            sums = np.stack([points["count"] > 0, points["count"] < 0, grown, shrunk])
             for scope, cascade in cascades.items():
                 fine = finest(points[scope].astype(np.int64), points["t"], points["seq"], sums, deltas, carried[scope])
                 yield from _rows(scope, cascade.advance(fine, until))

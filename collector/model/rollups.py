@@ -96,8 +96,8 @@ class SocketRollups:
         carried = {scope: np.zeros((count, 1), dtype=np.int64) for scope, count in zip(_SCOPES, sizes, strict=True)}
         for stretch, until in self._spool.stretches():
             points = stretch[is_socket[stretch["socket"]]]
-            times, deltas = points["t"], points["delta"].astype(np.int64)[:, np.newaxis]
-            sums = np.column_stack([points[name].astype(np.int64) for name in _SUMS])
+            times, deltas = points["t"], points["delta"].astype(np.int64)[np.newaxis]
+            sums = np.stack([points[name].astype(np.int64) for name in _SUMS])
             sockets = points["socket"].astype(np.int64)
             numbers = {
                 "trace": np.zeros(points.size, dtype=np.int64),
@@ -106,7 +106,7 @@ class SocketRollups:
             }
             for scope, cascade in cascades.items():
                 mine = np.flatnonzero(numbers[scope] >= 0) if scope != "trace" else slice(None)
-                fine = finest(numbers[scope][mine], times[mine], times[mine], sums[mine], deltas[mine], carried[scope])
+                fine = finest(numbers[scope][mine], times[mine], times[mine], sums[:, mine], deltas[:, mine], carried[scope])
                 yield from _rows(scope, cascade.advance(fine, until))
         for scope, cascade in cascades.items():
             yield from _rows(scope, cascade.finish())
