@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from starlette.concurrency import run_in_threadpool
 
-from app.living import is_alive, version_of
-from collector.store.stores import TraceStore
+from app.living import version_of
+from collector.store.stores import TraceStore, is_alive
 
 __all__ = ["MOST_STREAMS", "Streams", "growth_events"]
 

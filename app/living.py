@@ -1,21 +1,13 @@
-"""Whether the collector that an entry or a trace speaks of still lives: one that was killed can say nothing any more."""
+"""What pages say of traces whose collector may be gone, and which state of a trace they show."""
 
 from dataclasses import replace
 
 from app.page import TraceHead
 from app.queries.catalog import EntryRow
 from collector.errors import StoreError
-from collector.store.stores import TraceStore
+from collector.store.stores import TraceStore, is_alive, settled_state
 
-__all__ = ["is_alive", "living_entry", "living_head", "version_of"]
-
-
-def is_alive(folder: TraceStore, key: str) -> bool:
-    """Whether a process collects or follows a trace now; in a folder that may not be written nobody can tell, and it is believed."""
-    try:
-        return folder.is_being_collected(key)
-    except StoreError:
-        return True
+__all__ = ["living_entry", "living_head", "version_of"]
 
 
 def version_of(folder: TraceStore, key: str) -> str:
@@ -28,9 +20,7 @@ def version_of(folder: TraceStore, key: str) -> str:
 
 def living_entry(folder: TraceStore, entry: EntryRow) -> EntryRow:
     """The entry as it will be once somebody has settled it."""
-    if entry.state not in ("collecting", "live") or is_alive(folder, entry.key):
-        return entry
-    return replace(entry, state="complete" if entry.state == "collecting" and folder.has_trace(entry.key) else "interrupted")
+    return replace(entry, state=settled_state(folder, entry.key, entry.state))
 
 
 def living_head(folder: TraceStore, head: TraceHead) -> TraceHead:

@@ -14,7 +14,7 @@ from app.queries import catalog
 from app.render import render
 from app.uploads import Uploads
 from collector.errors import StoreError
-from collector.store.stores import TraceStore
+from collector.store.stores import UNFINISHED, TraceStore
 
 __all__ = ["CollectingPage", "install"]
 
@@ -48,7 +48,7 @@ def _answer(request: Request, error: Exception) -> Response:
     if entry is None:  # deleted in the meantime
         return PlainTextResponse(f"Trace {error.key} is no longer in this database.\n", 404)
     entry = living_entry(folder, entry)
-    running = entry.state in ("collecting", "live")
+    running = entry.state in UNFINISHED
     uploads: Uploads | None = request.app.state.uploads
     job = uploads.job_of_trace(error.key) if running and uploads is not None else None
     if running and entry.bytes_total:

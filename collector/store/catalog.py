@@ -21,7 +21,7 @@ from collector.store.copies import FindingCopy, ProblemCopy, read_back
 from collector.store.copying import notes_in
 from collector.store.engine import TraceFolder, check_version, stored_version
 from collector.store.migrate import upgrade_catalog
-from collector.store.stores import TraceStore
+from collector.store.stores import UNFINISHED, TraceStore, settled_state
 from collector.store.tables import CATALOG, CATALOG_VERSION, catalog_finding, catalog_problem, note, trace_entry
 from collector.store.views import create_catalog_views
 from collector.store.writer import stamp
@@ -29,7 +29,6 @@ from collector.store.writer import stamp
 __all__ = ["Catalog", "Entry", "now_utc"]
 
 FOLLOWED_IN_PART = "Following ended before the session did: what came later is not here. Collect the file when the session has ended."
-_UNFINISHED = ("collecting", "live")
 _ENDED_EARLY = "The collector ended before it was done. Collect the file again."
 _LEAST_OF_KEY = 4
 """Characters of a key's beginning that name a trace."""
@@ -207,7 +206,7 @@ class Catalog:
         with self.engine.connect() as connection:
             states = {row.key: row.state for row in connection.execute(select(trace_entry.c.key, trace_entry.c.state))}
         settled = 0
-        for key in sorted({key for key, state in states.items() if state in _UNFINISHED} | (set(self.folder.trace_keys()) - set(states))):
+        for key in sorted({key for key, state in states.items() if state in UNFINISHED} | (set(self.folder.trace_keys()) - set(states))):
             if self.folder.is_being_collected(key):
                 continue
             settled += 1
@@ -263,18 +262,10 @@ class Catalog:
 
     def _seen(self, entry: Entry) -> Entry:
         """An entry with the state that its trace is in, whatever a collector could no more write down."""
-        if entry.state not in _UNFINISHED or self._is_alive(entry.key):
+        state = settled_state(self.folder, entry.key, entry.state)
+        if state == entry.state:
             return entry
-        if entry.state == "collecting" and self.folder.has_trace(entry.key):
-            return replace(entry, state="complete")
-        return replace(entry, state="interrupted", message=_ENDED_EARLY)
-
-    def _is_alive(self, key: str) -> bool:
-        """Whether somebody collects a trace; where nobody can tell, it is believed."""
-        try:
-            return self.folder.is_being_collected(key)
-        except StoreError:
-            return True
+        return replace(entry, state=state, message=_ENDED_EARLY if state == "interrupted" else entry.message)
 
     def limits(self) -> dict[str, tuple[str, ...]]:
         """What the traces lack that is more than a note: `data_loss`, `damage`, by their keys; none for a whole one."""

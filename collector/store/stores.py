@@ -8,9 +8,13 @@ from typing import Protocol
 
 from sqlalchemy import Engine
 
+from collector.errors import StoreError
 from collector.store.engine import ENVIRONMENT_VARIABLE, QUERY_SECONDS, TraceFolder
 
-__all__ = ["TraceStore", "is_server", "open_store"]
+__all__ = ["UNFINISHED", "TraceStore", "is_alive", "is_server", "open_store", "settled_state"]
+
+UNFINISHED = ("collecting", "live")
+"""States of a trace that a collector works on, and ends."""
 
 
 class TraceStore(Protocol):
@@ -100,6 +104,21 @@ class TraceStore(Protocol):
 
     def close(self) -> None:
         """Let go of connections that are kept."""
+
+
+def is_alive(store: TraceStore, key: str) -> bool:
+    """Whether somebody collects or follows a trace now; where nobody can tell, as in a folder that may not be written, it is believed."""
+    try:
+        return store.is_being_collected(key)
+    except StoreError:
+        return True
+
+
+def settled_state(store: TraceStore, key: str, state: str) -> str:
+    """The state of an entry as it will be once somebody has settled it: a collector that was killed can say nothing any more."""
+    if state not in UNFINISHED or is_alive(store, key):
+        return state
+    return "complete" if state == "collecting" and store.has_trace(key) else "interrupted"
 
 
 def is_server(text: str) -> bool:
