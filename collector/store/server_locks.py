@@ -20,7 +20,6 @@ __all__ = [
     "lock_of",
     "readers_of",
     "release",
-    "share_in_transaction",
     "try_hold",
 ]
 
@@ -60,11 +59,6 @@ def release(connection: Connection, lock: Lock) -> None:
 def hold_in_transaction(connection: Connection, lock: Lock) -> None:
     """Wait for a lock, and have it until the transaction ends."""
     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s::int, %s::int)", lock)
-
-
-def share_in_transaction(connection: Connection, lock: Lock) -> bool:
-    """Share a lock until the transaction ends; False where another has it alone."""
-    return bool(connection.exec_driver_sql("SELECT pg_try_advisory_xact_lock_shared(%s::int, %s::int)", lock).scalar_one())
 
 
 def is_held(connection: Connection, lock: Lock) -> bool:
