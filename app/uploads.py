@@ -18,11 +18,11 @@ from typing import IO
 
 from app.queries.catalog import collected_from, entry
 from collector.errors import StoreError
+from collector.room import ROOM_BYTES
 from collector.store.engine import TraceFolder
 
 __all__ = [
     "AT_ONCE",
-    "ROOM_BYTES",
     "Busy",
     "Job",
     "NoSpace",
@@ -39,8 +39,6 @@ _log = logging.getLogger("sockscope")
 
 AT_ONCE = 2
 JOBS_KEPT = 50
-ROOM_BYTES = 256 << 20
-"""Space that must be left beside the file and a database of its size."""
 _KEY_DIGITS = 12  # of the SHA-256, as the collector names a trace
 COLLECT_SECONDS = 4 * 3600.0
 """How long a collector may work on a file that was sent; at the slowest speed measured that is far more than the size limit allows."""

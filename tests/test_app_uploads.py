@@ -23,9 +23,10 @@ from numpy.typing import ArrayLike
 from app.main import create_app
 from app.multipart import BadForm, FileForm, boundary_of
 from app.settings import Settings, SettingsError
-from app.uploads import AT_ONCE, ROOM_BYTES, Busy, Uploads, safe_name
+from app.uploads import AT_ONCE, Busy, Uploads, safe_name
 from collector.etlwriter import EtlWriter, Session
 from collector.etlwriter.bulk import record_block, write_blocks
+from collector.room import ROOM_BYTES
 from collector.sample import write_sample
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder

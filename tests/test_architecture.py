@@ -19,6 +19,7 @@ LEAVES = {
     "collector.afdcodes",
     "collector.sockaddr",
     "collector.recording",
+    "collector.room",
 }
 
 # Each row: what a module (or every module of a package, with a dot at the end) may import besides the leaves and its own package.
@@ -37,6 +38,7 @@ MAP: dict[str, tuple[str, ...]] = {
     "collector.afdcodes": (),
     "collector.sockaddr": (),
     "collector.recording": (),
+    "collector.room": (),
     "collector.limits": (),
     "collector.masks": (),
     "collector.plain": (),

@@ -212,7 +212,7 @@ def test_no_limit_lets_more_out_than_traces_pack_to(tmp_path: Path, monkeypatch:
 
 def test_a_package_is_not_unpacked_onto_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = 400 << 20
-    monkeypatch.setattr("collector.packages.unpacking.shutil.disk_usage", lambda place: SimpleNamespace(free=free))
+    monkeypatch.setattr("collector.room.shutil.disk_usage", lambda place: SimpleNamespace(free=free))
     path = put(tmp_path, "a.zip", zip_of({"a.etl": a_trace() + bytes(70 << 20)}))
     assert len(found(path)) == 1
     free = 300 << 20

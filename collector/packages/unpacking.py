@@ -6,8 +6,6 @@ they are closed. The names of the files inside are shown and never used as paths
 
 import io
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from collector.packages.zips import members_of_gzip, members_of_zip
 from collector.plain import plain_line
 from collector.readers.etl import is_etl
 from collector.readers.problems import DAMAGED_PACKAGE
+from collector.room import Room
 from collector.source import Source, nameless_file
 from collector.texts import form_of, trace_of_text
 
@@ -33,8 +32,6 @@ SUFFIXES = (".zip", ".diagsession", ".gz", ".cab", ".7z")
 _SNIFF_BYTES = 512
 _MOST_DEEP = 3
 _MOST_TIMES, _LEAST_LIMIT = 250, 1 << 30  # buffers that are nearly empty pack to a hundredth
-_ROOM_BYTES = 256 << 20
-_CHECK_BYTES = 64 << 20
 _SNAPSHOT = "heapstate"
 """How names of heap snapshots in a .diagsession end."""
 _NAMES_SHOWN = 5
@@ -65,9 +62,9 @@ class _Unpacking:
     name: str
     most_bytes: int
     place: Path | None
+    room: Room
     should_cancel: Callable[[], bool]
     too_much: str = "far more than traces pack to"
-    is_checked_at: int = 0
     done: int = 0
     found: int = 0
     others: list[str] = field(default_factory=list)
@@ -84,12 +81,8 @@ class _Unpacking:
                 f"{self.name}: more than {self.most_bytes:,} bytes come out of this package, {self.too_much}. "
                 "If it is sound, unpack it where it lies and collect the .etl file inside."
             )
-        if self.done >= self.is_checked_at:
-            self.is_checked_at = self.done + _CHECK_BYTES
-            if shutil.disk_usage(self.place or tempfile.gettempdir()).free < _ROOM_BYTES + _CHECK_BYTES:
-                raise PackageError(
-                    f"{self.name}: there is no room to unpack it: {_ROOM_BYTES + _CHECK_BYTES:,} bytes must be left on the disk. Free some."
-                )
+        if needed := self.room.lacking(self.done):
+            raise PackageError(f"{self.name}: there is no room to unpack it: {needed:,} bytes must be left on the disk. Free some.")
 
     def about_snapshots(self) -> str:
         """What is left out of a package of Visual Studio with heap snapshots; empty for one without."""
@@ -143,7 +136,7 @@ def traces_in(
         return
     with source:
         limit = max(_LEAST_LIMIT, _MOST_TIMES * source.size)
-        job = _Unpacking(source.name, limit, place, should_cancel)
+        job = _Unpacking(source.name, limit, place, Room(place, at_once=True), should_cancel)
         if most_bytes is not None and most_bytes < limit:
             job.most_bytes, job.too_much = most_bytes, "more than is taken here"
         yield from _unpacked(source, kind, job, depth=1)

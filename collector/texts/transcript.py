@@ -2,8 +2,6 @@
 
 import errno
 import io
-import shutil
-import tempfile
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,6 +20,7 @@ from collector.etlwriter.writer import EtlWriter
 from collector.events import SCHEMAS
 from collector.events.system import STACK_WALK
 from collector.raw import HeaderKind
+from collector.room import Room
 from collector.schema import EventSchema, key_of
 from collector.source import nameless_file
 from collector.texts.values import number_of, values_of
@@ -34,7 +33,6 @@ _BUFFER_BYTES = 128 << 10  # a record has at most 64 KB
 _MOST_PROCESSORS = 2048
 _BETWEEN_LOOKS = 4096
 _LOSSES = {"eventslost": "events", "bufferslost": "buffers"}
-_ROOM_BYTES, _CHECK_BYTES = 256 << 20, 64 << 20
 
 
 @dataclass(slots=True)
@@ -69,7 +67,7 @@ class Transcript:
         self._spool = io.BufferedRandom(nameless_file(place), 1 << 20)
         self._ticks, self._starts, self._sizes, self._cpus = array("q"), array("q"), array("i"), array("H")
         self._end = 0
-        self._looked_at = _CHECK_BYTES
+        self._room = Room(place, at_once=False)
 
     def __len__(self) -> int:
         return len(self._ticks)
@@ -93,14 +91,7 @@ class Transcript:
         self._sizes.append(len(packed))
         self._cpus.append(event.cpu)
         self._end += len(packed)
-        if self._end >= self._looked_at:
-            self._looked_at = self._end + _CHECK_BYTES
-            self._look_for_room()
-
-    def _look_for_room(self) -> None:
-        """The events are written once more, in their order, and what is left is other people's. Raises OSError."""
-        needed = self._end + _ROOM_BYTES
-        if shutil.disk_usage(self._place or tempfile.gettempdir()).free < needed:
+        if needed := self._room.lacking(self._end, self._end):  # all is written once more, in its order
             raise OSError(errno.ENOSPC, f"there is no room: {needed:,} bytes must be free")
 
     def _record(self, event: TextEvent) -> Record:

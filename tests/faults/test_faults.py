@@ -16,12 +16,12 @@ from types import SimpleNamespace
 import pytest
 
 from app.cli import main
+from collector import room
 from collector.errors import SourceError
 from collector.packages import unpacking
 from collector.pipeline import import_trace
 from collector.source import Source
 from collector.store import catalog as catalog_module
-from collector.texts import transcript
 from tests.faults.folder import FORMS, Folder, collecting, made_folder, story, writers
 
 KILLS = int(os.environ.get("SOCKSCOPE_KILLS", "2"))
@@ -167,10 +167,10 @@ def test_a_read_error_while_a_trace_is_unpacked_or_made_of_a_text(
 def test_a_text_is_not_made_into_records_on_a_disk_without_room(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(transcript, "_CHECK_BYTES", 100_000)
-    monkeypatch.setattr(transcript, "_ROOM_BYTES", 1_000_000)
+    monkeypatch.setattr(room, "CHECK_BYTES", 100_000)
+    monkeypatch.setattr(room, "ROOM_BYTES", 1_000_000)
     for free, status in ((1_000_000 + 99_999, 1), (1 << 40, 0)):
-        monkeypatch.setattr("collector.texts.transcript.shutil.disk_usage", lambda place, free=free: SimpleNamespace(free=free))
+        monkeypatch.setattr("collector.room.shutil.disk_usage", lambda place, free=free: SimpleNamespace(free=free))
         assert main(["collect", str(folder.file), "--database", str(folder.traces.root)]) == status
         first = capsys.readouterr().err.splitlines()[0]
         if status:

@@ -17,7 +17,7 @@ from tests.faults.folder import ROOT, collecting, in_form, story
 SIZES_KB = (160, 400, 700)
 """Of the file system: too small for the catalog beside a trace, for the rows of a trace, for its indexes."""
 SENDS = 4000
-NO_RESERVE = "from collector.packages import unpacking; unpacking._ROOM_BYTES = unpacking._CHECK_BYTES = 0"
+NO_RESERVE = "from collector import room; room.ROOM_BYTES = room.CHECK_BYTES = 0"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="such a file system is made by means that Windows lacks")
 
