@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from app.format import Address
 
 __all__ = [
+    "NEAR_SHOWN",
     "AllocationLink",
     "BadLink",
     "HeapLink",
@@ -28,6 +29,9 @@ __all__ = [
     "process_link",
     "socket_link",
 ]
+
+NEAR_SHOWN = 4
+"""How many others are offered where this copy of a trace does not have what a link names."""
 
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,16})")
 _MOMENT = re.compile(r"[+-]?[0-9]{1,19}")

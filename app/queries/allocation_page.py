@@ -6,7 +6,7 @@ from sqlalchemy import Connection, and_, select
 
 from app import format as fmt
 from app.format import Address
-from app.links import AllocationLink, allocation_link, operation_link
+from app.links import NEAR_SHOWN, AllocationLink, allocation_link, operation_link
 from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.who import socket_columns, socket_ref, socket_table
 from collector.store.tables import THIS_TRACE, TRACE
@@ -99,11 +99,11 @@ def find_allocation(db: Connection, process_n: int, link: AllocationLink) -> All
 
 
 def nearest_allocations(db: Connection, process_n: int, link: AllocationLink) -> list[AllocationRow]:
-    """Allocations of a process at the link's address, at most four."""
+    """Allocations of a process at the link's address, at most NEAR_SHOWN."""
     a = allocation.c
     rows = allocation_rows(db, a.process_n == process_n, a.address == fmt.stored_address(link.address), limit=MAX_ROWS)
     rows.sort(key=lambda row: abs(row.first_ns - (link.ns or 0)))
-    return rows[:4]
+    return rows[:NEAR_SHOWN]
 
 
 def _link(db: Connection, n: int) -> str | None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Select, and_, case, func, or_, select
 
 from app import format as fmt
 from app.format import Address
-from app.links import HeapLink, ProcessRef, allocation_link
+from app.links import NEAR_SHOWN, HeapLink, ProcessRef, allocation_link
 from app.queries.stack_refs import stack_hash
 from app.queries.who import process_columns, process_ref, process_table
 from collector.store.tables import THIS_TRACE, TRACE
@@ -35,7 +35,6 @@ _allocation = TRACE.tables["allocation"]
 
 MAX_PROCESSES = 500
 MAX_ROWS = 200
-NEAR_SHOWN = 4
 
 _COARSEST = 36
 

@@ -2,15 +2,14 @@
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from app.links import OperationLink, SocketLink
+from app.links import NEAR_SHOWN, OperationLink, SocketLink
 from app.paging import number_at
 from app.queries.operations import OperationRow, operation, operation_rows
 from app.queries.who import socket_number
 from collector.store.tables import THIS_TRACE
 
-__all__ = ["NEAR_SHOWN", "nearest_operations"]
+__all__ = ["nearest_operations"]
 
-NEAR_SHOWN = 4
 _LOOKED_AT = 50
 """Operations before and after the moment among which those on the same buffer come first."""
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, FromClause, and_, func, or_, select
 
 from app import format as fmt
 from app.format import Address, Status
-from app.links import ProcessRef, SocketLink, socket_link
+from app.links import NEAR_SHOWN, ProcessRef, SocketLink, socket_link
 from app.queries.sockets import protocol_words
 from app.queries.stack_refs import stack_hash
 from app.queries.who import process_columns, process_ref, process_table, socket_columns, socket_ref, socket_table
@@ -104,14 +104,14 @@ def find_socket(db: Connection, link: SocketLink) -> SocketHead | None:
 
 
 def nearest_sockets(db: Connection, link: SocketLink) -> list[str]:
-    """Links of the sockets at that endpoint address that lie nearest to the link's time, at most four."""
+    """Links of the sockets at that endpoint address that lie nearest to the link's time, at most NEAR_SHOWN."""
     s = socket_table()
     start = func.coalesce(s.c.created_ns, s.c.first_ns)
     rows = db.execute(
         select(s.c.endpoint, s.c.created_ns, s.c.first_ns)
         .where(s.c.trace_id == THIS_TRACE, s.c.endpoint == fmt.stored_address(link.endpoint))
         .order_by(func.abs(start - (link.ns or 0)))
-        .limit(4)
+        .limit(NEAR_SHOWN)
     )
     return [socket_link(row.endpoint, row.created_ns, row.first_ns) for row in rows]
 

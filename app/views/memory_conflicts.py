@@ -10,6 +10,7 @@ from app.charts.figure import Figure
 from app.charts.memory import Area, Cut, memory_figure
 from app.deps import OpenTrace, ReadTrace
 from app.errors import NotFound
+from app.links import NEAR_SHOWN
 from app.page import Crumb, Page
 from app.queries.allocations import AllocationRow, allocation, allocation_rows
 from app.queries.frees import FreeRow, frees_of
@@ -24,7 +25,6 @@ __all__ = ["ConflictPage", "OverlapPage", "router"]
 router = APIRouter()
 
 MAX_OVERLAPS = 1_000
-NEAR_SHOWN = 4
 
 _MEANING = {
     "send->send": "Two sends share memory. That is harmless if the content stays the same until both are over, and often intended.",

@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, Response
 from app.deps import OpenTrace, ReadTrace
 from app.errors import Choice, NotFound, OtherName, SeveralFit
 from app.format import bytes_text, plural
+from app.links import NEAR_SHOWN
 from app.listing import Column, Listing, plain_listing
 from app.page import Crumb, Page
 from app.paging import ask
@@ -25,7 +26,6 @@ router = APIRouter()
 
 LEAST_DIGITS = 6
 ALIKE_SHOWN = 20
-NEAR_SHOWN = 4
 
 HELD_COLUMNS = (
     Column("callers", "Innermost callers", "callers", keeps=True, term="stack"),
