@@ -86,8 +86,13 @@ def add(verbs: Verbs) -> None:
     what.add_argument("--collect", action="store_true", help="collect the trace into the database afterwards, and print its address")
     instead = parser.add_argument_group("in place of recording").add_mutually_exclusive_group()
     instead.add_argument("--list", action="store_true", help="show the sessions of recordings that run, and what they have lost")
-    instead.add_argument("--stop", metavar="NAME", help="stop the recording of that name, or all")
-    instead.add_argument("--change", metavar="NAME", help="let a running recording trace the heaps and stacks of this command line instead")
+    instead.add_argument("--stop", type=checked(_running), metavar="NAME", help="stop the recording of that name, or all")
+    instead.add_argument(
+        "--change",
+        type=checked(_running),
+        metavar="NAME",
+        help="let a running recording trace the heaps and stacks of this command line instead",
+    )
     add_recording(parser)
     add_target(parser, is_required=False)
     parser.set_defaults(run=run)
@@ -108,7 +113,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
         return 2
     try:
         (check_choices if args.print_commands else check_plan)(plan, is_forced=args.force)
-        target = target_of(args) if args.to else None
+        target = target_of(args) if args.to is not None else None
     except ValueError as error:
         say(f"sockscope record: {error}", file=sys.stderr)
         return 2
@@ -221,6 +226,12 @@ def _pid(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MOST_PID:
         raise ValueError(f"{text!r} is no process id: a whole number, as the task manager shows it")
     return int(text)
+
+
+def _running(text: str) -> str:
+    if not text.strip():
+        raise ValueError(f"{text!r} is no name of a recording: sockscope record --list shows those that run")
+    return text
 
 
 def _seconds(text: str) -> float:

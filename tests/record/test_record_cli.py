@@ -163,6 +163,9 @@ def test_parts_that_cannot_be_joined_are_kept(machine: Played, tmp_path: Path, c
         (["--keywords", "x"], "are no keywords"),
         (["--name", "../x"], "is no name"),
         (["--change", "x"], "--change needs --pid"),
+        (["--change", "", "--pid", "1"], "--change: '' is no name of a recording"),
+        (["--stop", " "], "--stop: ' ' is no name of a recording"),
+        (["--to", ""], "'' is no address of a dashboard"),
     ],
 )
 def test_wrong_usage(machine: Played, tmp_path: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
