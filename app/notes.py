@@ -80,7 +80,7 @@ def notes_part(request: Request, trace: OpenTrace, about: str, *, all_below: boo
                 return NotesPart(
                     about, tuple(queries.notes_of_trace(db, trace.key, limit=limit)), total=queries.notes_number(db, trace.key)
                 )
-            return NotesPart(about, tuple(queries.notes_of(db, trace.key, about)))
+            return NotesPart(about, tuple(queries.notes_of(db, trace.key, about)), number=queries.notes_number(db, trace.key, about))
     except StoreError as error:
         return NotesPart(about, (), trouble=f"The notes cannot be read now: {error}")
 

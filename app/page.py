@@ -76,12 +76,22 @@ class NoteLine:
 
 @dataclass(frozen=True, slots=True)
 class NotesPart:
-    """The notes of a page's object, or with `total` the newest of a whole trace. `trouble` says why they cannot be read."""
+    """The notes of a page's object, or with `total` the newest of a whole trace. `trouble` says why they cannot be read.
+
+    `number` is how many the object has: more than the `rows` where they are the first of very many.
+    """
 
     object: str
     rows: tuple[NoteLine, ...]
     trouble: str = ""
     total: int | None = None
+    number: int | None = None
+
+    @property
+    def cut(self) -> str:
+        """Says that not all notes of the object are here; empty where they are."""
+        shown, number = len(self.rows), self.number or 0
+        return f"These are the first {shown:,} of {number:,} notes." if number > shown else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

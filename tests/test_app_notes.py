@@ -15,10 +15,12 @@ from httpx2 import Response
 from sqlalchemy import select
 
 from app.notes import MAX_TEXT
+from app.queries import notes as queries
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
 from collector.store.stores import open_store
 from collector.store.tables import note
+from tests.build.answers import as_json
 from tests.build.served import served
 from tests.build.small_trace import KEY, small_folder
 
@@ -64,6 +66,20 @@ def kept(folder: TraceFolder) -> list[tuple[object, ...]]:
     wanted = select(n.key, n.object, n.t_ns, n.author, n.text).order_by(n.created_utc, n.text)
     with open_store(folder.root).catalog().connect() as db:
         return [tuple(row) for row in db.execute(wanted)]
+
+
+def test_a_page_says_that_it_shows_the_first_of_very_many_notes(
+    client: TestClient, folder: TraceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "NOTES_SHOWN", 3)
+    for number, is_cut in ((3, False), (4, True)):
+        with Catalog(folder).engine.begin() as db:
+            for _ in range(number - len(kept(folder))):
+                queries.add(db, KEY, SOCKET, t_ns=None, author="", text="noted here")
+        text = client.get(f"/t/{KEY}/{SOCKET}").text
+        assert text.count("noted here") == 3
+        assert ("These are the first 3 of 4 notes." in text) is is_cut
+        assert as_json(client, f"/t/{KEY}/{SOCKET}")["notes"]["number"] == number
 
 
 @pytest.mark.parametrize("about", OBJECTS)

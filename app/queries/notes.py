@@ -35,9 +35,10 @@ def noted_objects(db: Connection, key: str) -> dict[str, int]:
     return {row.object: row.number for row in rows}
 
 
-def notes_number(db: Connection, key: str) -> int:
-    """How many notes a trace has."""
-    return db.execute(select(func.count()).select_from(_note).where(_note.c.key == key)).scalar_one()
+def notes_number(db: Connection, key: str, about: str | None = None) -> int:
+    """How many notes a trace has with all that is in it, or one object."""
+    counted = select(func.count()).select_from(_note).where(_note.c.key == key)
+    return db.execute(counted if about is None else counted.where(_note.c.object == about)).scalar_one()
 
 
 def add(db: Connection, key: str, about: str, *, t_ns: int | None, author: str, text: str) -> None:
