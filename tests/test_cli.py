@@ -459,6 +459,24 @@ def test_an_export_never_replaces_what_is_in_the_database(run: Run, file: str, t
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.folder("the files of a folder")
+@pytest.mark.parametrize("target", ["catalog.db", "catalog.db-wal", "traces/KEY.db", "link.db"])
+def test_no_export_replaces_a_file_of_another_database(run: Run, file: str, target: str, tmp_path: Path) -> None:
+    key = key_of(run("collect", file)[1])
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "database", other)
+    if target == "link.db":
+        if sys.platform == "win32":
+            pytest.skip("links need rights there")
+        (tmp_path / "link.db").symlink_to(other / "traces" / f"{key}.db")
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    place = tmp_path / target if target == "link.db" else other / target.replace("KEY", key)
+    status, out, err = run("export", key, "--force", "-o", str(place))
+    assert (status, out, f"this is a file of another database, {other}" in err) == (1, "", True)
+    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
+    assert run("export", key, "--mask", "-o", str(other / "traces" / f"{key}-masked.db"))[0] == 0
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_no_link_leads_an_export_into_the_database(run: Run, file: str, tmp_path: Path) -> None:
     key = key_of(run("collect", file)[1])

@@ -18,11 +18,22 @@ from collector.store import dialects, locks
 from collector.store.placing import put_in_place, remove_part
 from collector.store.tables import CATALOG_VERSION, TRACE_VERSION
 
-__all__ = ["ENVIRONMENT_VARIABLE", "QUERY_SECONDS", "TraceFolder", "check_version", "default_root", "is_key", "stored_version"]
+__all__ = [
+    "ENVIRONMENT_VARIABLE",
+    "QUERY_SECONDS",
+    "TraceFolder",
+    "check_version",
+    "default_root",
+    "folder_of_file",
+    "is_key",
+    "stored_version",
+]
 
 ENVIRONMENT_VARIABLE = "SOCKSCOPE_DATABASE"
 QUERY_SECONDS = 8.0
 """How long one statement of a reader may run."""
+_CATALOG = "catalog.db"
+_OF_CATALOG = tuple(_CATALOG + ending for ending in ("", "-wal", "-shm", "-journal"))
 
 
 def default_root() -> Path:
@@ -57,7 +68,7 @@ class TraceFolder:
 
     @property
     def catalog_path(self) -> Path:
-        return self.root / "catalog.db"
+        return self.root / _CATALOG
 
     @property
     def traces_path(self) -> Path:
@@ -240,6 +251,17 @@ class TraceFolder:
 def is_key(text: str) -> bool:
     """Whether a text can be the key of a trace, so that no path made of it leaves its folder."""
     return bool(text) and all(c.isascii() and (c.isalnum() or c in "-_") for c in text)
+
+
+def folder_of_file(path: Path) -> Path | None:
+    """The folder of traces of which a file is the catalog or a trace that is there, wherever links lead; None for any other file."""
+    for one in (path.absolute(), Path(os.path.realpath(path))):
+        beside, above = TraceFolder(one.parent), TraceFolder(one.parent.parent)
+        if one.name in _OF_CATALOG and beside.has_catalog():
+            return beside.root
+        if one.parent == above.traces_path and one.exists() and above.has_catalog():
+            return above.root
+    return None
 
 
 def _size(path: Path) -> int:

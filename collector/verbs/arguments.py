@@ -116,10 +116,14 @@ def output_path(output: str | None, name: str) -> Path:
 def refusal(target: Path, folder: "TraceStore", *, force: bool) -> str | None:
     """Why nothing is written there, for what can be helped by --force or another name. Raises StoreError for what cannot.
 
-    Nothing goes into the folder of the traces itself: no force replaces the catalog or another trace.
+    Nothing goes into the folder of the traces itself: no force replaces the catalog or another trace, nor those of another folder.
     """
+    from collector.store.engine import folder_of_file
+
     if folder.holds(target):
         raise StoreError(f"{target}: this is within the database itself, {folder.title}. Name a place outside of it with -o.")
+    if (other := folder_of_file(target)) is not None:
+        raise StoreError(f"{target}: this is a file of another database, {other}. Name a place outside of it with -o.")
     if not target.exists():
         return None
     if not target.is_file():
