@@ -36,12 +36,15 @@ from collector.problems import STORED_IN_PART, Misread, ProblemRow, decoding_pro
 from collector.raw import Reader
 from collector.store.catalog import Catalog, now_utc
 from collector.store.copies import FindingCopy, ProblemCopy
+from collector.store.frames import RowsAside
 from collector.store.writer import TraceWriter
 from collector.symbols import Symbols
 
 __all__ = ["Import", "ImportReport", "Progress", "ignore", "never", "program_version"]
 
 _SECONDS_BETWEEN_NOTES = 1.0
+_CHANGING = ("transport_flow", "transport_event", "stack_frame")
+"""Tables that passes change once their rows are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,23 +209,27 @@ class Import:
     def endings(self) -> Iterator[Rows]:
         """What is left of each model when the windows are over; a later one may ask an earlier one for what it finished with."""
         yield self.processes.finish()
-        yield from self.stacks.finish_parts()
+        self.stacks.settle_all()
         yield from self.sockets.finish_parts()
         yield self.transport.finish()
         yield self.names.finish()
         yield from self.heaps.finish_parts()
+        yield from self.stacks.finish_parts()  # it takes longer to make these rows than to insert them: blocks that never ended go first
 
     def join(self) -> None:
         """What can be said only once all rows are there: what was counted on their way, and the passes over the unfinished file."""
-        self.writer.count(first_ns=self.first_ns)
-        self.tell("joining")
-        for rows in self.joined():
-            self.writer.write(rows)
-            self.tell("joining")
+        with RowsAside() as aside:
+            with self.writer.counting(first_ns=self.first_ns, changing=_CHANGING) as settled:
+                self.tell("joining")
+                for rows in join_buffers(settled, self.clock, self.reader.losses):
+                    aside.put(rows)
+                    self.tell("joining")
+            for rows in chain(aside.taken(), self.joined()):
+                self.writer.write(rows)
+                self.tell("joining")
 
     def joined(self) -> Iterator[Rows]:
-        """What those passes find."""
-        yield from join_buffers(self.writer.connection, self.clock, self.reader.losses)
+        """What those passes find that change what is there, or need what was counted."""
         join_transport(self.writer.connection)
         if self.limits:
             with Counting() as counted:

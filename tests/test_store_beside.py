@@ -7,20 +7,23 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import Connection, func, select
 
 from collector.errors import CollectCancelled, StoreError, StoreFull
 from collector.model.counting import Counting
 from collector.model.rows import Block, Lines, Rows, block_of
-from collector.store import beside
+from collector.store import beside, dialects
+from collector.store.beside import Beside
 from collector.store.bulk import Inserter, connected
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
-from collector.store.tables import ROW_COLUMNS, TRACE
+from collector.store.tables import ROW_COLUMNS, TRACE, operation, socket_rollup
 from collector.store.writer import TraceWriter
 from tests.build.database import BUILT_KEY, TRACE_ROW, rows_from
 
@@ -168,7 +171,8 @@ def operations() -> Rows:
 def test_rows_are_counted_on_their_way_on_either_side(folder: TraceFolder, is_beside: bool) -> None:
     with TraceWriter(folder, BUILT_KEY, is_beside=is_beside, counter=Counting) as writer:
         writer.write(operations())
-        writer.count(first_ns=0)
+        with writer.counting(first_ns=0):
+            pass
         counts = dict(writer.counts)
         writer.write({"trace": rows_from("trace", [TRACE_ROW])})
         writer.finish()
@@ -185,6 +189,77 @@ def test_rows_are_counted_on_their_way_on_either_side(folder: TraceFolder, is_be
         indexes = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")}
     db.close()
     assert indexes == {index.name for table in TRACE.sorted_tables for index in table.indexes}
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_what_is_complete_is_read_while_counted_rows_are_inserted(folder: TraceFolder, is_beside: bool) -> None:
+    with TraceWriter(folder, BUILT_KEY, is_beside=is_beside, counter=Counting) as writer:
+        writer.write(operations())
+        with writer.counting(first_ns=0) as settled:
+            found = settled.execute(select(func.count(), func.max(operation.c.posted_ns)).select_from(operation)).one()
+        assert (found, writer.connection.execute(select(func.count()).select_from(operation)).scalar_one()) == ((1999, 1_999_000), 1999)
+        assert writer.counts["socket_rollup"] == writer.connection.execute(select(func.count()).select_from(socket_rollup)).scalar_one() > 0
+
+
+def damage(part: Path, table: str) -> None:
+    """Overwrite the root page of a table."""
+    with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    with part.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 200)
+
+
+def test_a_table_that_is_damaged_while_counted_rows_are_inserted_is_found(folder: TraceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    reach = Beside.reach
+
+    def reached(self: Beside, phase: str) -> None:
+        reach(self, phase)
+        damage(folder.part_path(BUILT_KEY), "operation")
+
+    monkeypatch.setattr(Beside, "reach", reached)
+    with TraceWriter(folder, BUILT_KEY, is_beside=True, counter=Counting) as writer:
+        writer.write(operations())
+        with pytest.raises(StoreError, match="is damaged"), writer.counting(first_ns=0):
+            pass
+    assert list(folder.traces_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("is_beside", "table"), [(False, "operation"), (True, "operation"), (False, "socket"), (True, "socket_rollup")])
+def test_a_table_that_is_damaged_later_is_found(folder: TraceFolder, is_beside: bool, table: str) -> None:
+    with TraceWriter(folder, BUILT_KEY, is_beside=is_beside, counter=Counting) as writer:
+        writer.write(operations())
+        with writer.counting(first_ns=0, changing=("operation",)):
+            pass
+        writer.write({"trace": rows_from("trace", [TRACE_ROW])})
+        writer.index()
+        damage(writer.part, table)
+        with pytest.raises(StoreError, match="is damaged"), writer.checked():
+            pass
+    assert list(folder.traces_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_every_table_is_checked_once(folder: TraceFolder, monkeypatch: pytest.MonkeyPatch, is_beside: bool) -> None:
+    checked: list[str] = []
+    check = dialects.check_file
+
+    def counted(connection: Connection, path: Path, tables: Collection[str] | None = None) -> None:
+        checked.extend(["all"] if tables is None else tables)
+        check(connection, path, tables)
+
+    monkeypatch.setattr(dialects, "check_file", counted)
+    with TraceWriter(folder, BUILT_KEY, is_beside=is_beside, counter=Counting) as writer:
+        writer.write(operations())
+        with writer.counting(first_ns=0, changing=("socket",)):
+            pass
+        assert set(checked) == ({"operation"} if is_beside else set())
+        writer.write({"trace": rows_from("trace", [TRACE_ROW])})
+        writer.index()
+        with writer.checked():
+            pass
+        writer.finish()
+    assert sorted(checked) == sorted(TRACE.tables)
 
 
 def fill(folder: TraceFolder, *pieces: Rows, page_limit: int | None = None, should_cancel: Callable[[], bool] = lambda: False) -> None:
@@ -232,8 +307,9 @@ def test_counting_in_the_process_can_be_cancelled(folder: TraceFolder) -> None:
     with (
         pytest.raises(CollectCancelled),
         TraceWriter(folder, BUILT_KEY, is_beside=True, counter=Endless, should_cancel=lambda: time.monotonic() - begun > 1) as writer,
+        writer.counting(first_ns=0),
     ):
-        writer.count(first_ns=0)
+        pass
     assert time.monotonic() - begun < 20
     assert list(folder.traces_path.iterdir()) == []
 
@@ -253,7 +329,7 @@ def test_a_killed_collector_leaves_no_process_and_the_next_one_clears_up(folder:
         writer.write({{"stack_ref": [(n, n) for n in range(50_000)]}})
         pid = writer.beside_pid
         if {is_counting}:
-            threading.Thread(target=lambda: writer.count(first_ns=0), daemon=True).start()
+            threading.Thread(target=lambda: writer.counting(first_ns=0).__enter__(), daemon=True).start()
             time.sleep(2)
         print(pid, flush=True)
         time.sleep(60)

@@ -142,14 +142,19 @@ class Stacks:
         found[own] = self._refs_for(np.searchsorted(own, rows), pieces, contexts, set())
         return found
 
+    def settle_all(self) -> None:
+        """Give all events their stacks once the windows are over: from then on models may ask for those of the last ones."""
+        if self.settled_ticks != _FOREVER:
+            self._settle(_FOREVER)
+            self._inside.finish()
+
     def finish(self) -> Rows:
         """Rows of the tables stack, stack_frame and stack_ref; see `finish_parts`."""
         return gathered(self.finish_parts())
 
     def finish_parts(self) -> Iterator[Rows]:
         """As `finish`, in pieces of bounded size; after `Processes.finish`, as the rundown at the end names images."""
-        self._settle(_FOREVER)
-        self._inside.finish()
+        self.settle_all()
         yield from self._rows()
         if self._unmatched:
             self.problems.append(Problem(UNMATCHED_STACKS, self._unmatched, self._first_unmatched, self._last_unmatched))

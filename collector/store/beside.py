@@ -45,6 +45,8 @@ class Beside:
         self._frames: deque[list[Part]] = deque()
         self._waiting = 0
         self._answer: dict[str, Any] | None = None  # parsed JSON, written by `inserting`
+        self._reached: set[str] = set()
+        self._is_ended = False
         self._changed = threading.Condition()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "collector.store.inserting"],
@@ -74,14 +76,27 @@ class Beside:
             raise self._error()
         self._put(frame)
 
-    def finish(self, ending: Ending | None = None) -> dict[str, int]:
-        """Wait until all rows are in the file and the process has let go of it.
+    def end(self, ending: Ending | None = None) -> None:
+        """Say that no more rows come; with an ending, the process also makes indexes and inserts the rows of the counter."""
+        if not self._is_ended:
+            self._is_ended = True
+            self._put([FINISHED, dumps(ending)])
 
-        With an ending, the rows of the counter and the indexes are in it, too; gives how many rows of each table the counter made.
+    def reach(self, phase: str) -> None:
+        """Wait until the process has reached a phase of the ending. Raises StoreFull, StoreError, CollectCancelled."""
+        with self._changed:
+            while phase not in self._reached and self._answer is None:
+                self._changed.wait(_LOOK_SECONDS)
+                self._look()
+            if phase not in self._reached:
+                raise self._error()
+
+    def finish(self) -> dict[str, int]:
+        """Wait until all rows are in the file and the process has let go of it; gives how many rows of each table the counter made.
 
         Raises StoreFull, StoreError, CollectCancelled.
         """
-        self._put([FINISHED, dumps(ending)])
+        self.end()
         while self._hand_over.is_alive():
             self._hand_over.join(_LOOK_SECONDS)
             self._look()
@@ -130,12 +145,19 @@ class Beside:
                 if frame[0] == FINISHED:
                     stdin.flush()
                     break
-        line = stdout.readline()  # until then stdin stays open: its end says that there is no collector any more
+        while True:  # meanwhile stdin stays open: its end says that there is no collector any more
+            line = stdout.readline()
+            answer: dict[str, Any] = json.loads(line) if line else {"ended": True}
+            if "reached" not in answer:
+                break
+            with self._changed:
+                self._reached.add(answer["reached"])
+                self._changed.notify_all()
         stdout.close()
         with contextlib.suppress(OSError):
             stdin.close()
         with self._changed:
-            self._answer = json.loads(line) if line else {"ended": True}
+            self._answer = answer
             self._changed.notify_all()
 
     def _error(self) -> TraceError:

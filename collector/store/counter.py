@@ -7,7 +7,10 @@ from typing import Protocol
 
 from collector.model.block import Lines
 
-__all__ = ["Counter", "Ending", "MakeCounter", "counter_named", "name_of"]
+__all__ = ["INDEXED", "Counter", "Ending", "MakeCounter", "counter_named", "name_of"]
+
+INDEXED = "indexed"
+"""What a process of its own says when the models' tables are complete, and it has only rows of the counter left to insert."""
 
 
 class Counter(Protocol):

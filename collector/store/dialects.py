@@ -6,7 +6,7 @@ Nothing outside this module relies on SQLite.
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from collector.store.bulk import PRAGMAS, Inserter
 
 __all__ = [
     "attach",
+    "beside_engine",
     "bulk_engine",
     "check_file",
     "copy_into",
@@ -126,6 +127,21 @@ def bulk_engine(path: Path, *, should_cancel: Callable[[], bool] | None = None, 
     return engine
 
 
+def beside_engine(path: Path, *, should_cancel: Callable[[], bool] | None = None) -> Engine:
+    """An engine that reads what stays as it is in a file of `bulk_engine`, while another process writes to other tables of it.
+
+    It takes no lock and looks for none: whoever asks knows which tables nobody writes to, and that what is in them was committed.
+    """
+    engine = _engine(path, f"{path.absolute().as_uri()}?mode=ro&immutable=1", BUSY_SECONDS, _cancelled)
+
+    @event.listens_for(engine, "connect")
+    def connected(dbapi: sqlite3.Connection, _record: object) -> None:
+        if should_cancel is not None:
+            dbapi.set_progress_handler(should_cancel, _STEPS_BETWEEN_LOOKS)
+
+    return engine
+
+
 def attach(connection: Connection, path: Path, name: str) -> None:
     """Let a connection read another file as well, its tables and views called `name.…`."""
     driver = connection.connection.driver_connection
@@ -183,11 +199,12 @@ def shrink(connection: Connection) -> None:
     driver.execute("VACUUM")
 
 
-def check_file(connection: Connection, path: Path) -> None:
-    """Read every page once. Raises StoreError when the file is damaged."""
-    found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
-    if found != "ok":
-        raise StoreError(f"{path.name}: the finished file is damaged ({found}). Nothing was stored; check the disk and collect again.")
+def check_file(connection: Connection, path: Path, tables: Collection[str] | None = None) -> None:
+    """Read every page once, or those of some tables and their indexes. Raises StoreError when the file is damaged."""
+    for what in ("1",) if tables is None else [f'"{table}"' for table in tables]:
+        found = connection.exec_driver_sql(f"PRAGMA quick_check({what})").scalar()
+        if found != "ok":
+            raise StoreError(f"{path.name}: the finished file is damaged ({found}). Nothing was stored; check the disk and collect again.")
 
 
 def copy_into(connection: Connection, path: Path) -> None:

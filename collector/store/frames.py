@@ -6,17 +6,43 @@ The last frame is `FINISHED` and, behind it, a pickle of what is to be done then
 import marshal
 import pickle
 import struct
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, TypeAlias
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import IO, Self, TypeAlias
 
 from collector.model.block import Block, Lines, Row
 
-__all__ = ["FINISHED", "Part", "plain_tuples", "read_frame", "rows_frame", "write_frame"]
+__all__ = ["FINISHED", "Part", "RowsAside", "plain_tuples", "read_frame", "rows_frame", "write_frame"]
 
 Part: TypeAlias = bytes | bytearray | memoryview
 FINISHED = b"finished"
 
 _COUNT, _SIZE = struct.Struct("<I"), struct.Struct("<Q")
+_KEPT_IN_MEMORY = 16 << 20
+
+
+class RowsAside:
+    """Rows that cannot be written yet, in their order: some megabytes in memory, more in a temporary file; a context manager."""
+
+    def __init__(self) -> None:
+        self._kept = tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY)  # noqa: SIM115 - closed by __exit__
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._kept.close()
+
+    def put(self, rows: Mapping[str, Sequence[Row | Block]]) -> None:
+        """Put rows aside."""
+        write_frame(self._kept, rows_frame(rows))
+
+    def taken(self) -> Iterator[dict[str, Lines]]:
+        """All of them, once; the last use."""
+        self._kept.seek(0)
+        while (frame := read_frame(self._kept)) is not None:
+            yield plain_tuples(pickle.loads(frame[0], buffers=frame[1:]))
 
 
 def rows_frame(rows: Mapping[str, Sequence[Row | Block]]) -> list[Part]:

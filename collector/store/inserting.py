@@ -10,28 +10,25 @@ import pickle
 import signal
 import sqlite3
 import sys
-import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
 from collector.memory import give_back
-from collector.model.block import Lines, count_of
+from collector.model.block import count_of
 from collector.store.bulk import PRAGMA_TO_APPEND, PRAGMAS_TO_INDEX, Inserter, connected
-from collector.store.counter import Counter, Ending, counter_named
-from collector.store.frames import FINISHED, plain_tuples, read_frame, rows_frame, write_frame
+from collector.store.counter import INDEXED, Counter, Ending, counter_named
+from collector.store.frames import FINISHED, RowsAside, plain_tuples, read_frame
 
 __all__ = ["main"]
 
-_KEPT_IN_MEMORY = 16 << 20
-
 
 def main() -> int:
-    """The first frame says what to write to; then frames of rows; `FINISHED` ends them, which one line on stdout confirms.
+    """The first frame says what to write to; then frames of rows; `FINISHED` ends them, which a line on stdout confirms.
 
-    That line is `{"counted": …}` with the number of rows of each table that a counter made, or `{"code": …, "text": …}` with the error of
-    SQLite, or `{"failed": …}` for what only our own fault can cause.
+    That line, the last, is `{"counted": …}` with the number of rows of each table that a counter made, or `{"code": …, "text": …}` with the
+    error of SQLite, or `{"failed": …}` for what only our own fault can cause. `{"reached": INDEXED}` may come before it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the collector, which ends this process
     if sys.platform == "win32":
@@ -48,9 +45,13 @@ def main() -> int:
         return 1
     except Exception as error:
         answer = {"failed": f"{type(error).__name__}: {error}"}
+    _say(answer)
+    os._exit(0 if "counted" in answer else 1)  # the thread that waits for the end of stdin would hold up a regular end
+
+
+def _say(answer: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-    os._exit(0 if "counted" in answer else 1)  # the thread that waits for the end of stdin would hold up a regular end
 
 
 def _fill(stream: IO[bytes]) -> dict[str, int] | None:
@@ -91,17 +92,17 @@ def _end_with(stream: IO[bytes]) -> None:
 def _end(connection: sqlite3.Connection, inserter: Inserter, counter: Counter | None, ending: Ending) -> dict[str, int]:
     """Make indexes and the rows of the counter at the same time, then insert those; gives how many there are of each table."""
     counted: dict[str, int] = {}
-    with ThreadPoolExecutor(1) as threads, tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY) as kept:
+    with ThreadPoolExecutor(1) as threads, RowsAside() as aside:
         statements = (*(f"PRAGMA {pragma}" for pragma in PRAGMAS_TO_INDEX), *ending.indexes)
         indexing = threads.submit(_execute, connection, statements)
         give_back()
         for rows in counter.finish(first_ns=ending.first_ns) if counter is not None else ():
             for table, lines in rows.items():
                 counted[table] = counted.get(table, 0) + count_of(lines)
-            write_frame(kept, rows_frame(rows))
+            aside.put(rows)
         indexing.result()
-        kept.seek(0)
-        for rows in _frames_of(kept):
+        _say({"reached": INDEXED})
+        for rows in aside.taken():
             inserter.insert(rows)
     return counted
 
@@ -109,11 +110,6 @@ def _end(connection: sqlite3.Connection, inserter: Inserter, counter: Counter | 
 def _execute(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
     for statement in statements:
         connection.execute(statement)
-
-
-def _frames_of(kept: IO[bytes]) -> Iterator[dict[str, Lines]]:
-    while (frame := read_frame(kept)) is not None:
-        yield plain_tuples(pickle.loads(frame[0], buffers=frame[1:]))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from types import TracebackType
 
-from sqlalchemy import Connection, Index, RootTransaction, Table
+from sqlalchemy import Connection, Engine, Index, RootTransaction, Table
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from collector.errors import StoreError, StoreFull
@@ -15,7 +15,7 @@ from collector.limits import Limits
 from collector.model.block import Block, Lines, Row, count_of
 from collector.store import dialects
 from collector.store.beside import Beside
-from collector.store.counter import Counter, Ending, MakeCounter
+from collector.store.counter import INDEXED, Counter, Ending, MakeCounter
 from collector.store.limiting import counted_rows, limit
 from collector.store.placing import copied, remove_part
 from collector.store.stores import TraceStore
@@ -53,7 +53,8 @@ class TraceWriter:
         self.counts: dict[str, int] = dict.fromkeys(ROW_COLUMNS, 0)
         """Rows written so far by table."""
         self._should_cancel = should_cancel
-        self._finished = self._indexed = self._checked = False
+        self._finished = self._indexed = False
+        self._checked: set[str] = set()  # tables that were read as a whole once they were complete
         self._has_index: set[str] = set()  # tables whose indexes were made early
         self._beside: Beside | None = None
         self._counter: Counter | None = None
@@ -116,25 +117,33 @@ class TraceWriter:
                 self._counter.take({table: [*lines] for table, lines in rows.items()})
         self.counts |= counts
 
-    def count(self, *, first_ns: int) -> None:
+    @contextlib.contextmanager
+    def counting(self, *, first_ns: int, changing: Collection[str] = ()) -> Iterator[Connection]:
         """Write the rows of the counter: behind those of the models, before the finishing passes. Tables that have rows get their indexes.
+
+        The block reads those tables, and writes nothing. A process that inserts rows does so meanwhile, and those tables are checked.
 
         Args:
             first_ns: the trace's first moment.
+            changing: tables that finishing passes change; they are checked later.
 
         Raises: StoreFull, StoreError, CollectCancelled.
         """
-        if self._beside is None and self._counter is None:
-            return
         tables = [table for table in TRACE.sorted_tables if self.counts.get(table.name)]
-        self._has_index = {table.name for table in tables}
         indexes = [CreateIndex(index) for table in tables for index in _indexes_of(table)]
         if self._beside is not None:
-            ending = Ending(first_ns, tuple(str(index.compile(self._engine)) for index in indexes))
-            for name, count in self._beside.finish(ending).items():
-                self.counts[name] += count
+            self._has_index = {table.name for table in tables}
+            self._beside.end(Ending(first_ns, tuple(str(index.compile(self._engine)) for index in indexes)))
+            self._beside.reach(INDEXED)
+            settled = dialects.beside_engine(self.part, should_cancel=self._should_cancel)
+            with settled.connect() as connection, self._checking(settled, self._has_index - set(changing)):
+                yield connection
+                for name, count in self._beside.finish().items():
+                    self.counts[name] += count
             self._beside = None
-        elif self._counter is not None:
+            return
+        if self._counter is not None:
+            self._has_index = {table.name for table in tables}
             with self._transaction():
                 for index in indexes:
                     self.connection.execute(index)
@@ -143,6 +152,7 @@ class TraceWriter:
                 self.counts |= {name: self.counts[name] + count_of(lines) for name, lines in rows.items()}
             self._counter.close()
             self._counter = None
+        yield self.connection
 
     def limit(self, limits: Limits) -> Iterator[dict[str, Lines]]:
         """Take out what is not wanted; gives the rows of the tables that are counted, those that stay, in pieces.
@@ -150,6 +160,7 @@ class TraceWriter:
         Raises NothingLeft, StoreFull, StoreError, CollectCancelled.
         """
         self.counts |= limit(self.connection, limits)
+        self._checked.clear()
         yield from counted_rows(self.connection)
 
     def index(self) -> None:
@@ -166,18 +177,24 @@ class TraceWriter:
         Raises at its end: StoreError for a damaged file, CollectCancelled.
         """
         dialects.let_others_read(self.connection)
+        with self._checking(self._engine, TRACE.tables.keys() - self._checked):
+            yield
+
+    @contextlib.contextmanager
+    def _checking(self, engine: Engine, tables: Collection[str]) -> Iterator[None]:
+        """Check tables in a thread, through a connection of its own, until the block and the check are over."""
         with ThreadPoolExecutor(1) as threads:
-            check = threads.submit(self._check)
+            check = threads.submit(self._check, engine, tables)
             try:
                 yield
             finally:
                 wait([check])
         check.result()
-        self._checked = True
+        self._checked.update(tables)
 
-    def _check(self) -> None:
-        with self._engine.connect() as connection:
-            dialects.check_file(connection, self.part)
+    def _check(self, engine: Engine, tables: Collection[str]) -> None:
+        with engine.connect() as connection:
+            dialects.check_file(connection, self.part, tables)
 
     def finish(self) -> None:
         """Indexes if there are none yet, views, check, and the step that makes the trace visible.
@@ -188,8 +205,7 @@ class TraceWriter:
             self.index()
         with self._transaction():
             create_views(self.connection)
-        if not self._checked:
-            dialects.check_file(self.connection, self.part)
+        dialects.check_file(self.connection, self.part, TRACE.tables.keys() - self._checked)
         self._close()
         self._place()
         self._finished = True
