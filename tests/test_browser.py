@@ -209,7 +209,7 @@ def test_every_page_is_quiet_and_fits(browser: Browser, site: str, trace: str, p
     assert faults == []
 
 
-@pytest.mark.parametrize("width", [1280, 1000, 390])
+@pytest.mark.parametrize("width", [1280, 1000, 700, 390])
 def test_the_list_of_traces_fits_with_all_that_a_row_can_say(browser: Browser, tmp_path: Path, width: int) -> None:
     """Two to choose from, a key with a suffix, a long name, a file that is missing, losses and findings of high severity."""
     part = "0123456789ac-103a36"
@@ -220,6 +220,8 @@ def test_the_list_of_traces_fits_with_all_that_a_row_can_say(browser: Browser, t
         page = browser.new_page(viewport={"width": width, "height": 800})
         open_page(page, site + "/")
         assert page.get_by_text("its file is missing").count() == 1
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        open_page(page, site + "/?group=program")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.close()
 
