@@ -91,6 +91,14 @@ class Beside:
             if phase not in self._reached:
                 raise self._error()
 
+    def go_on(self) -> None:
+        """Let the process insert the rows of the counter, after it has reached `INDEXED`; what became of it, `finish` says."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # it has ended
+            stdin.write(b"\n")
+            stdin.flush()
+
     def finish(self) -> dict[str, int]:
         """Wait until all rows are in the file and the process has let go of it; gives how many rows of each table the counter made.
 

@@ -10,7 +10,7 @@ from collector.model.block import Lines
 __all__ = ["INDEXED", "Counter", "Ending", "MakeCounter", "counter_named", "name_of"]
 
 INDEXED = "indexed"
-"""What a process of its own says when the models' tables are complete, and it has only rows of the counter left to insert."""
+"""What a process of its own says when the models' tables are complete; before it inserts the rows of the counter it waits to be told."""
 
 
 class Counter(Protocol):

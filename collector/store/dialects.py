@@ -130,12 +130,15 @@ def bulk_engine(path: Path, *, should_cancel: Callable[[], bool] | None = None, 
 def beside_engine(path: Path, *, should_cancel: Callable[[], bool] | None = None) -> Engine:
     """An engine that reads what stays as it is in a file of `bulk_engine`, while another process writes to other tables of it.
 
-    It takes no lock and looks for none: whoever asks knows which tables nobody writes to, and that what is in them was committed.
+    It takes no lock and looks for none: whoever asks knows which tables nobody writes to. Connections are made while nobody writes to the
+    file; each sees it as it was then, to its end.
     """
     engine = _engine(path, f"{path.absolute().as_uri()}?mode=ro&immutable=1", BUSY_SECONDS, _cancelled)
 
     @event.listens_for(engine, "connect")
     def connected(dbapi: sqlite3.Connection, _record: object) -> None:
+        dbapi.execute("BEGIN")
+        dbapi.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from now on neither header nor size of the file is looked at
         if should_cancel is not None:
             dbapi.set_progress_handler(should_cancel, _STEPS_BETWEEN_LOOKS)
 

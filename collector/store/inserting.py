@@ -28,7 +28,8 @@ def main() -> int:
     """The first frame says what to write to; then frames of rows; `FINISHED` ends them, which a line on stdout confirms.
 
     That line, the last, is `{"counted": …}` with the number of rows of each table that a counter made, or `{"code": …, "text": …}` with the
-    error of SQLite, or `{"failed": …}` for what only our own fault can cause. `{"reached": INDEXED}` may come before it.
+    error of SQLite, or `{"failed": …}` for what only our own fault can cause. `{"reached": INDEXED}` may come before it; then the process
+    goes on when it is told to, by a byte.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the collector, which ends this process
     if sys.platform == "win32":
@@ -69,9 +70,10 @@ def _fill(stream: IO[bytes]) -> dict[str, int] | None:
         inserter = Inserter(connection, {table: len(names) for table, names in target["columns"].items()})
         while (frame := read_frame(stream)) is not None:
             if frame[0] == FINISHED:
-                threading.Thread(target=_end_with, args=(stream,), daemon=True).start()
+                is_told = threading.Event()
+                threading.Thread(target=_end_with, args=(stream, is_told), daemon=True).start()
                 ending = pickle.loads(frame[1])
-                return _end(connection, inserter, counter, ending) if ending is not None else {}
+                return _end(connection, inserter, counter, ending, is_told) if ending is not None else {}
             rows = plain_tuples(pickle.loads(frame[0], buffers=frame[1:]))
             inserter.insert(rows)
             if counter is not None:
@@ -83,14 +85,20 @@ def _fill(stream: IO[bytes]) -> dict[str, int] | None:
         connection.close()
 
 
-def _end_with(stream: IO[bytes]) -> None:
-    """End this process when the collector is gone; it keeps the stream open until it has the answer."""
-    stream.read(1)
+def _end_with(stream: IO[bytes], is_told: threading.Event) -> None:
+    """End this process when the collector is gone; it keeps the stream open until it has the answer. A byte tells to go on."""
+    while stream.read(1):
+        is_told.set()
     os._exit(1)
 
 
-def _end(connection: sqlite3.Connection, inserter: Inserter, counter: Counter | None, ending: Ending) -> dict[str, int]:
-    """Make indexes and the rows of the counter at the same time, then insert those; gives how many there are of each table."""
+def _end(
+    connection: sqlite3.Connection, inserter: Inserter, counter: Counter | None, ending: Ending, is_told: threading.Event
+) -> dict[str, int]:
+    """Make indexes and the rows of the counter at the same time; then, once told to, insert those. Gives how many there are of each table.
+
+    Before that the collector opens the file: it reads what is complete while this process inserts, and cannot open what changes its size.
+    """
     counted: dict[str, int] = {}
     with ThreadPoolExecutor(1) as threads, RowsAside() as aside:
         statements = (*(f"PRAGMA {pragma}" for pragma in PRAGMAS_TO_INDEX), *ending.indexes)
@@ -102,6 +110,7 @@ def _end(connection: sqlite3.Connection, inserter: Inserter, counter: Counter | 
             aside.put(rows)
         indexing.result()
         _say({"reached": INDEXED})
+        is_told.wait()
         for rows in aside.taken():
             inserter.insert(rows)
     return counted

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from types import TracebackType
 
-from sqlalchemy import Connection, Engine, Index, RootTransaction, Table
+from sqlalchemy import Connection, Index, RootTransaction, Table
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from collector.errors import StoreError, StoreFull
@@ -136,10 +136,12 @@ class TraceWriter:
             self._beside.end(Ending(first_ns, tuple(str(index.compile(self._engine)) for index in indexes)))
             self._beside.reach(INDEXED)
             settled = dialects.beside_engine(self.part, should_cancel=self._should_cancel)
-            with settled.connect() as connection, self._checking(settled, self._has_index - set(changing)):
-                yield connection
-                for name, count in self._beside.finish().items():
-                    self.counts[name] += count
+            with settled.connect() as connection, settled.connect() as other:
+                self._beside.go_on()
+                with self._checking(other, self._has_index - set(changing)):
+                    yield connection
+                    for name, count in self._beside.finish().items():
+                        self.counts[name] += count
             self._beside = None
             return
         if self._counter is not None:
@@ -177,24 +179,20 @@ class TraceWriter:
         Raises at its end: StoreError for a damaged file, CollectCancelled.
         """
         dialects.let_others_read(self.connection)
-        with self._checking(self._engine, TRACE.tables.keys() - self._checked):
+        with self._engine.connect() as other, self._checking(other, TRACE.tables.keys() - self._checked):
             yield
 
     @contextlib.contextmanager
-    def _checking(self, engine: Engine, tables: Collection[str]) -> Iterator[None]:
-        """Check tables in a thread, through a connection of its own, until the block and the check are over."""
+    def _checking(self, connection: Connection, tables: Collection[str]) -> Iterator[None]:
+        """Check tables in a thread, through a connection that nobody else uses, until the block and the check are over."""
         with ThreadPoolExecutor(1) as threads:
-            check = threads.submit(self._check, engine, tables)
+            check = threads.submit(dialects.check_file, connection, self.part, tables)
             try:
                 yield
             finally:
                 wait([check])
         check.result()
         self._checked.update(tables)
-
-    def _check(self, engine: Engine, tables: Collection[str]) -> None:
-        with engine.connect() as connection:
-            dialects.check_file(connection, self.part, tables)
 
     def finish(self) -> None:
         """Indexes if there are none yet, views, check, and the step that makes the trace visible.
