@@ -201,6 +201,26 @@ def test_what_is_complete_is_read_while_counted_rows_are_inserted(folder: TraceF
         assert writer.counts["socket_rollup"] == writer.connection.execute(select(func.count()).select_from(socket_rollup)).scalar_one() > 0
 
 
+def test_counted_rows_wait_until_the_file_was_opened(folder: TraceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who opens a file that grows at that moment takes it for damaged."""
+    found: list[int] = []
+    go_on = Beside.go_on
+
+    def going_on(self: Beside) -> None:
+        time.sleep(0.5)
+        with closing(sqlite3.connect(f"{folder.part_path(BUILT_KEY).as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+            found.extend(db.execute("SELECT count(*) FROM socket_rollup").fetchone())
+        go_on(self)
+
+    monkeypatch.setattr(Beside, "go_on", going_on)
+    with TraceWriter(folder, BUILT_KEY, is_beside=True, counter=Counting) as writer:
+        writer.write(operations())
+        with writer.counting(first_ns=0):
+            pass
+        assert found == [0]
+        assert writer.counts["socket_rollup"] > 0
+
+
 def damage(part: Path, table: str) -> None:
     """Overwrite the root page of a table."""
     with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro&immutable=1", uri=True)) as db:
