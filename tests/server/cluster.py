@@ -1,4 +1,7 @@
-"""A PostgreSQL server of the tests' own: Debian's programs in a temporary folder, as an unprivileged user, on a socket of that folder."""
+"""A PostgreSQL server of the tests' own: Debian's programs in a temporary folder, as an unprivileged user, on a socket of that folder.
+
+It ends with the process that started it, however that ends: another process waits for that, stops the server and removes the folder.
+"""
 
 import os
 import pwd
@@ -19,6 +22,7 @@ _QUICK = {
 }
 """For tests: what outlives the machine's end does not matter to them."""
 _PORT = 5432
+_WHEN_INPUT_ENDS = 'cat >/dev/null; folder="$1"; shift; "$@" >/dev/null 2>&1; rm -rf "$folder"'
 _WHO_MAY_ENTER = "local all keyed scram-sha-256\nlocal all all trust\n"
 """The role `keyed` needs a password; others, in the tests' own folder, do not."""
 
@@ -44,6 +48,7 @@ class Cluster:
             os.chown(self.folder, account.pw_uid, account.pw_gid)
         self.folder.chmod(0o755)
         self._data = self.folder / "data"
+        self._watcher = self._watched()
         self._run("initdb", "-D", str(self._data), "-U", "owner", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
         lines = [f"{name} = '{value}'\n" for name, value in {**_SETTINGS, **settings, "unix_socket_directories": str(self.folder)}.items()]
         self._run("tee", "-a", str(self._data / "postgresql.conf"), given="".join(lines))
@@ -86,21 +91,38 @@ class Cluster:
 
     def close(self) -> None:
         """End the server and remove its folder."""
-        if self.is_running():
-            self.stop("immediate")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._watcher.communicate(timeout=300)
+
+    def _watched(self) -> subprocess.Popen[bytes]:
+        """The process that ends the server when its input ends, with `close` or with this process.
+
+        What is sent to this process's group, as by Ctrl+C, does not reach it.
+        """
+        stop = self._command("pg_ctl", "-D", str(self._data), "-w", "-t", "120", "-m", "immediate", "stop")
+        command = ("sh", "-c", _WHEN_INPUT_ENDS, "sh", str(self.folder), *stop)
+        return subprocess.Popen(command, stdin=subprocess.PIPE, cwd="/", start_new_session=True)
+
+    def _command(self, program: str, *words: str) -> Sequence[str]:
+        """A command line of a program of PostgreSQL, as the user who may run it."""
+        own = self._bin / program
+        command = (str(own) if own.exists() else program, *words)
+        if self._user:
+            return "setpriv", "--reuid", self._user, "--regid", str(pwd.getpwnam(self._user).pw_gid), "--clear-groups", *command
+        return command
 
     def _run(self, program: str, *words: str, given: str = "") -> str:
-        own = self._bin / program
-        command: Sequence[str] = (str(own) if own.exists() else program, *words)
-        if self._user:
-            command = ("setpriv", "--reuid", self._user, "--regid", str(pwd.getpwnam(self._user).pw_gid), "--clear-groups", *command)
         # The server inherits what is not a file: with a pipe for its errors, reading that would wait for the server's end.
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as asked:
             asked.write(given)
             asked.seek(0)
             done = subprocess.run(
-                command, stdin=asked, stdout=out, stderr=subprocess.STDOUT, cwd="/", timeout=300, env=os.environ | {"LC_ALL": "C"}
+                self._command(program, *words),
+                stdin=asked,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                timeout=300,
+                env=os.environ | {"LC_ALL": "C"},
             )
             out.seek(0)
             said = out.read()
