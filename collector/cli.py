@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from collector.errors import CollectCancelled, NotAFolder, TraceError
+from collector.errors import CollectCancelled, NotAFolder, NotAServer, TraceError
 from collector.plain import plain_line, say
 from collector.verbs import VERBS
 from collector.verbs.arguments import Verbs
@@ -66,7 +66,7 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> i
         except CollectCancelled as error:
             say(str(error), file=sys.stderr)
             return 1
-        except NotAFolder as error:
+        except (NotAFolder, NotAServer) as error:
             say(f"sockscope {args.verb}: {error}", file=sys.stderr)
             return 2
         except TraceError as error:

@@ -14,6 +14,7 @@ TraceError                      anything that is wrong with an input or with our
 ├── SymbolsError                symbol files cannot be looked at: no such folder, no library
 └── StoreError                  the database cannot be read or written
     ├── NotAFolder              what is named as the folder of the traces is none
+    ├── NotAServer              what is named as the address of a server is none
     ├── StoreReadOnly           the database may be read but not written
     ├── AlreadyCollected        the trace is there and was not to be replaced
     ├── StoreDamaged            a file of it is no database, or a damaged one
@@ -35,6 +36,7 @@ __all__ = [
     "FleetError",
     "FormatError",
     "NotAFolder",
+    "NotAServer",
     "NotAnEtl",
     "NotTogether",
     "NothingLeft",
@@ -127,6 +129,10 @@ class StoreError(TraceError):
 
 class NotAFolder(StoreError):
     """What is named as the folder of the traces is none: the command line is wrong, not the database."""
+
+
+class NotAServer(StoreError):
+    """What is named as the address of a server is none that could ever be connected to: the command line is wrong, not the server."""
 
 
 class StoreReadOnly(StoreError):

@@ -25,6 +25,7 @@ from collector.errors import (
     TraceError,
 )
 from collector.model.block import Block, Row
+from collector.store.building import advice_on_room
 from collector.store.bulk import PRAGMAS, Inserter
 
 __all__ = [
@@ -278,7 +279,7 @@ def error_of(code: int, text: str, path: Path, interrupted: Callable[[], TraceEr
     """Our word for an error of SQLite by its code; `text` is SQLite's own."""
     code &= 0xFF
     if code in _FULL:
-        return StoreFull(f"{path}: no space is left on the disk. Free some, or name another folder with --database.")
+        return StoreFull(f"{path}: no space is left on the disk. {advice_on_room(path)}")
     if code in _BUSY:
         return StoreLocked(f"{path}: another program holds this database. Close it and try again.")
     if code == sqlite3.SQLITE_INTERRUPT:

@@ -12,6 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from collector.errors import (
     CollectCancelled,
+    NotAServer,
     StoreDamaged,
     StoreError,
     StoreFull,
@@ -63,27 +64,41 @@ _FOR_LONG_WORK = {
 }
 
 _SLOW = "This question takes too long. Narrow the time range or filter by process, socket or heap."
+_NO_ADDRESS = "This is no address of a database server. It is written postgresql://USER@HOST/DATABASE, or name a folder."
+_WRONG_OPTION = re.compile(r"invalid connection option|bad value for|invalid [a-z_ ]+ (value|number)\b|.*connection info string")
+"""What libpq and its Python driver say of an address with which nothing is tried."""
 _LOCKED_OUT = ("password authentication failed", "no password supplied", "no pg_hba.conf entry", "authentication failed")
 
 
 def server_url(text: str) -> URL:
-    """The address of a server with the driver that we use. Raises StoreError for another kind of database, or without the driver."""
+    """The address of a server with the driver that we use. Raises NotAServer for what can be none, StoreError without the driver."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise StoreError(
-            "This is no address of a database server. It is written postgresql://USER@HOST/DATABASE, or name a folder."
-        ) from error
+        raise NotAServer(_NO_ADDRESS) from error
     url = url.set(drivername=url.drivername.lower())
     if "@" in (url.host or ""):
-        raise StoreError("The name or password in this address has an @ of its own: write it as %40, and a % as %25.")
+        raise NotAServer("The name or password in this address has an @ of its own: write it as %40, and a % as %25.")
     if url.drivername not in ("postgresql", "postgres", _DRIVER):
-        raise StoreError(f"{shown(url)}: of servers, PostgreSQL alone is supported: postgresql://USER@HOST/DATABASE. Or name a folder.")
+        raise NotAServer(f"{shown(url)}: of servers, PostgreSQL alone is supported: postgresql://USER@HOST/DATABASE. Or name a folder.")
     try:
         import psycopg  # noqa: F401 - an optional extra
     except ImportError as error:
         raise StoreError(f"{shown(url)}: for a PostgreSQL server install the extra: pip install 'sockscope[postgresql]'") from error
-    return url.set(drivername=_DRIVER)
+    url = url.set(drivername=_DRIVER)
+    _check_ports(url)
+    return url
+
+
+def _check_ports(url: URL) -> None:
+    """Look at them here: the driver would first ask for the address of the host. Raises NotAServer."""
+    try:
+        named = url.get_dialect()().create_connect_args(url)[1].get("port", "")  # no port for 0, and its host would get the default one
+    except ArgumentError as error:
+        raise NotAServer(_NO_ADDRESS) from error
+    for port in filter(None, [*str(named).split(","), "0" if url.port == 0 else ""]):
+        if not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise NotAServer(f"{shown(url)}: {port} is no port: ports are numbers from 1 to 65535.")
 
 
 def shown(url: URL) -> str:
@@ -203,9 +218,9 @@ def error_of(error: BaseException, url: URL) -> TraceError | None:
     where, said = shown(url), _first_line(str(error))
     code = error.sqlstate
     if code is None:
-        if isinstance(error, psycopg.OperationalError):
-            return _unreachable(where, said, url)
-        return StoreError(f"{where}: {said}.") if "connection option" in said or "connection info string" in said else None
+        if _WRONG_OPTION.match(said):
+            return NotAServer(f"{where}: {said}.")
+        return _unreachable(where, said, url) if isinstance(error, psycopg.OperationalError) else None
     if code == "57014":
         return StoreSlow(_SLOW)
     if code in ("55P03", "40P01", "40001"):
@@ -252,4 +267,4 @@ def _unreachable(where: str, said: str, url: URL) -> StoreError:
 def _first_line(text: str) -> str:
     """What the server says, without the address that the driver repeats before it."""
     line = text.strip().partition("\n")[0].strip().rstrip(".")
-    return re.sub(r"^(connection failed: )?(connection to server (at|on socket) .*? failed: )?(FATAL: +)?", "", line)
+    return re.sub(r"^(connection (failed|is bad): )?(connection to server (at|on socket) .*? failed: )?(FATAL: +)?", "", line)

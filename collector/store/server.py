@@ -6,19 +6,18 @@ killed has left of that is dropped by the next.
 """
 
 import contextlib
-import hashlib
 import os
 import secrets
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-import platformdirs
 from sqlalchemy import Connection, Engine, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from collector.errors import StoreError, StoreLocked, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnreachable
 from collector.store import locks, postgresql
+from collector.store.building import building_folder
 from collector.store.distributing import Distributed, distribute, is_distributed, one_after_another
 from collector.store.engine import QUERY_SECONDS, is_key
 from collector.store.fetching import fetch_rows
@@ -44,8 +43,7 @@ class TraceServer:
     def __init__(self, address: str, *, limit_seconds: float = QUERY_SECONDS, building: Path | None = None) -> None:
         self.url = postgresql.server_url(address)
         self.limit_seconds = limit_seconds
-        own = hashlib.sha256(self.title.encode()).hexdigest()[:12]
-        self._building = building or platformdirs.user_cache_path("sockscope", appauthor=False) / "building" / own
+        self._building = building or building_folder(self.title)
         self._held: dict[str, Connection] = {}
         self._writer = postgresql.writing_engine(self.url)
         self._bulk = postgresql.bulk_engine(self.url)

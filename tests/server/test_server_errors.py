@@ -1,14 +1,17 @@
 """What goes wrong with a server is said in a sentence, with what to do."""
 
+import functools
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from collector.cli import main
+from app.cli import main
+from collector import pipeline
 from collector.errors import StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreTooNew, StoreTooOld, StoreUnreachable
 from collector.store import postgresql, server
 from collector.store.server import TraceServer
+from collector.store.writer import TraceWriter
 from tests.server.cluster import Cluster
 
 
@@ -19,21 +22,30 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "words"),
+    ("address", "status", "words"),
     [
-        ("postgresql://u:secret@127.0.0.1:1/x", "cannot be reached"),
-        ("postgresql://u:secret@/x?host=/nonexistent", "cannot be reached"),
-        ("postgresql://u:secret@127.0.0.1:1/x?frob=1", "frob"),
-        ("postgresql://u:secret@h:port/x", "no address of a database server"),
-        ("mysql://u:secret@h/x", "PostgreSQL alone is supported"),
-        ("postgresql://u:p@secret@127.0.0.1:1/x", "write it as %40"),
-        ("postgresql://u:p@ss%secret@127.0.0.1:1/x", "write it as %40"),
-        ("PostgreSQL://u:secret@127.0.0.1:1/x", "cannot be reached"),
+        ("postgresql://u:secret@127.0.0.1:1/x", 1, "cannot be reached"),
+        ("postgresql://u:secret@/x?host=/nonexistent", 1, "cannot be reached"),
+        ("PostgreSQL://u:secret@127.0.0.1:1/x", 1, "cannot be reached"),
+        ("postgresql://u:secret@127.0.0.1:1/x?frob=1", 2, "frob"),
+        ("postgresql://u:secret@127.0.0.1:1/x?sslmode=frob", 2, 'invalid sslmode value: "frob"'),
+        ("postgresql://u:secret@127.0.0.1:1/x?connect_timeout=soon", 2, "bad value for connect_timeout"),
+        ("postgresql://u:secret@h:port/x", 2, "no address of a database server"),
+        ("postgresql://u:secret@/x?host=h&port=port", 2, "no address of a database server"),
+        ("://u:secret@h/x", 2, "no address of a database server"),
+        ("postgresql://u:secret@127.0.0.1:0/x", 2, "0 is no port"),
+        ("postgresql://u:secret@127.0.0.1:65536/x", 2, "65536 is no port"),
+        ("postgresql://u:secret@127.0.0.1/x?host=127.0.0.1:1&host=127.0.0.2:99999", 2, "99999 is no port"),
+        ("mysql://u:secret@h/x", 2, "PostgreSQL alone is supported"),
+        ("frob://u:secret@h/x", 2, "PostgreSQL alone is supported"),
+        ("postgresql://u:p@secret@127.0.0.1:1/x", 2, "write it as %40"),
+        ("postgresql://u:p@ss%secret@127.0.0.1:1/x", 2, "write it as %40"),
     ],
 )
-def test_a_wrong_address(capsys: pytest.CaptureFixture[str], address: str, words: str) -> None:
+@pytest.mark.parametrize("verb", [["list"], ["serve", "--port", "0"], ["collect", "x.etl"]], ids=lambda verb: verb[0])
+def test_a_wrong_address(capsys: pytest.CaptureFixture[str], verb: list[str], address: str, status: int, words: str) -> None:
     pytest.importorskip("psycopg")
-    assert main(["list", "--database", address]) == 1
+    assert main([*verb, "--database", address]) == status
 
     said = capsys.readouterr().err
     assert words in said
@@ -117,6 +129,20 @@ def test_tables_of_another_version(cluster: Cluster, database_name: str, server_
 
         with pytest.raises(kind), store.catalog().connect() as connection:
             connection.exec_driver_sql("SELECT count(*) FROM trace_entry")
+
+
+def test_no_room_where_a_trace_is_built(
+    server_url: str, sample_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pipeline, "TraceWriter", functools.partial(TraceWriter, page_limit=80))
+
+    assert main(["collect", str(sample_file), "--database", server_url]) == 1
+
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'cache'}/sockscope/building/" in said
+    assert "no space is left on the disk. Free some there, where traces for a server are built" in said
+    assert "or set XDG_CACHE_HOME to a folder with more room" in said
+    assert "--database" not in said
 
 
 def test_errors_that_no_test_can_make_here() -> None:
