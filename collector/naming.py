@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, bindparam, select, tuple_, update
 
 from collector.errors import CollectCancelled
 from collector.store.stores import TraceStore
-from collector.store.tables import module, stack_frame
+from collector.store.tables import THIS_TRACE, module, stack_frame
 from collector.store.writer import amended
 from collector.symbols import Builds, LoadedImage, PdbError, PdbId, Symbols, frame_name
 
@@ -168,8 +168,8 @@ def _frames(connection: Connection, should_cancel: Callable[[], bool]) -> Iterat
     Takes the driver's tuples, as a row object for each frame would cost more than the query.
     """
     c = stack_frame.c
-    question: Select[Any] = select(c.stack_n, c.frame, c.address, c.module, c.offset, c.symbol).where(c.trace_id == 1)  # Any: see _Frame
-    question = question.order_by(c.stack_n, c.frame).limit(_CHUNK)
+    question: Select[Any] = select(c.stack_n, c.frame, c.address, c.module, c.offset, c.symbol)  # Any: see _Frame
+    question = question.where(c.trace_id == THIS_TRACE).order_by(c.stack_n, c.frame).limit(_CHUNK)
     after = (-1, -1)
     while True:
         if should_cancel():
@@ -186,7 +186,7 @@ def _frames(connection: Connection, should_cancel: Callable[[], bool]) -> Iterat
 def _images(connection: Connection) -> Iterator[LoadedImage]:
     c = module.c
     rows = connection.execute(
-        select(c.file, c.base, c.size_bytes, c.timestamp, c.pdb_guid, c.pdb_age, c.pdb_name).where(c.trace_id == 1).order_by(c.n)
+        select(c.file, c.base, c.size_bytes, c.timestamp, c.pdb_guid, c.pdb_age, c.pdb_name).where(c.trace_id == THIS_TRACE).order_by(c.n)
     )
     for row in rows:
         pdb = PdbId.parsed(row.pdb_guid, row.pdb_age)

@@ -8,6 +8,7 @@ killed has left of that is dropped by the next.
 import contextlib
 import os
 import secrets
+import time
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from collector.store.engine import QUERY_SECONDS, is_key
 from collector.store.fetching import fetch_rows
 from collector.store.loading import attach_partitions, load_rows
 from collector.store.placing import remove_part
-from collector.store.server_locks import SCHEMA_CHANGES, hold_in_transaction, is_held, lock_of, try_hold
+from collector.store.server_locks import SCHEMA_CHANGES, Lock, hold_in_transaction, is_held, lock_of, try_hold
 from collector.store.server_migrating import grant_reading, upgrade_server
 from collector.store.server_reading import engine_of_trace, held_number, reading_engine
 from collector.store.server_tables import SCHEMA, create_schema, partition_name, revision, trace_load, trace_number
@@ -35,6 +36,8 @@ __all__ = ["TraceServer"]
 OLDEST_SERVER = 140000
 """PostgreSQL 14: the first that takes a partition off while others read."""
 _FETCHED = ".fetched"
+_TRIES = 50  # a lock held at each of them is busy
+_TRY_SECONDS = 0.02
 
 
 class TraceServer:
@@ -211,7 +214,7 @@ class TraceServer:
         """The lock is on the server, by the connection that will place the trace: who loses it places nothing."""
         self._make_building()
         with locks.held(self._lock_path(key), busy), self._bulk.connect() as connection:
-            if not try_hold(connection, lock_of(key)):
+            if not _hold_soon(connection, lock_of(key)):
                 raise StoreLocked(busy)
             if connection.exec_driver_sql(f"SELECT to_regclass('{SCHEMA}.{trace_number.name}') IS NULL").scalar_one():
                 raise StoreReadOnly(f"{self.title}: this database only shows the traces of other servers. Collect and delete there.")
@@ -319,6 +322,16 @@ def _has_catalog(connection: Connection) -> bool:
     """Whether our tables are there."""
     found = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'alembic_version')"
     return bool(connection.exec_driver_sql(found, (SCHEMA,)).scalar_one())
+
+
+def _hold_soon(connection: Connection, lock: Lock) -> bool:
+    """Take a lock; the server may see a moment late that the connection that had it is closed."""
+    for _ in range(_TRIES):
+        if try_hold(connection, lock):
+            return True
+        connection.rollback()
+        time.sleep(_TRY_SECONDS)
+    return try_hold(connection, lock)
 
 
 def _size_of(connection: Connection, tables: list[str], number: int) -> int:

@@ -1,5 +1,6 @@
 """The verbs of the command line with the address of a server."""
 
+import gzip
 import json
 import re
 import sqlite3
@@ -53,6 +54,30 @@ def test_a_trace_from_collecting_to_deleting(
     assert run("delete", key) == (0, f"Deleted {key}  sample.etl.\n", "")
     assert json.loads(run("list", "--json")[1]) == []
     assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
+
+
+def test_symbols_of_a_trace_whichever_its_number(
+    server_url: str, project_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("symbolic", reason="the optional package that reads symbol files is not installed")
+    from tests.test_symbols import EXPECTED, trace
+
+    monkeypatch.setenv("SOCKSCOPE_DATABASE", server_url)
+    pdb = tmp_path / "pool.pdb"
+    pdb.write_bytes(gzip.decompress((project_root / "tests/data/pool.pdb.gz").read_bytes()))
+    file = trace().write(tmp_path / "pool.etl")
+    assert main(["collect", str(file)]) == main(["collect", str(file)]) == 0  # the second has the number 2
+
+    assert main(["symbols", "pool.etl", str(pdb)]) == 0
+    assert main(["symbols", "pool.etl", str(pdb)]) == 0
+
+    assert re.findall(r"\d+ of \d+ frames have a name; .*", capsys.readouterr().out) == [
+        "11 of 14 frames have a name; 1 symbol file used, 11 names new",
+        "11 of 14 frames have a name; 1 symbol file used, 0 names new",
+    ]
+    assert main(["export", "pool.etl", "-o", str(tmp_path / "whole.db")]) == 0
+    with closing(sqlite3.connect(tmp_path / "whole.db")) as db:
+        assert [name for (name,) in db.execute("SELECT symbol FROM stack_frame ORDER BY stack_n, frame")] == EXPECTED
 
 
 def test_a_role_that_reads(
