@@ -196,6 +196,7 @@ def test_the_pages_that_are_looked_at_are_of_every_kind(sample: Imported, places
     assert {path for path, pattern in routes.items() if not any(pattern.fullmatch(one) for one in shown)} == set()
 
 
+@pytest.mark.folder("takes minutes; server/test_same_answers.py compares a server's pages with these, byte by byte")
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark"), (2560, "light")])
 def test_every_page_is_quiet_and_fits(browser: Browser, site: str, trace: str, places: dict[str, str], width: int, scheme: str) -> None:
     """No console error, no request to another server, nothing wider than the window."""
@@ -245,6 +246,7 @@ def test_on_a_small_screen_the_page_is_seen_in_the_navigation_and_numbers_have_n
     context.close()
 
 
+@pytest.mark.folder("takes minutes; server/test_same_answers.py compares a server's pages with these, byte by byte")
 def test_no_page_has_a_serious_accessibility_violation(browser: Browser, site: str, trace: str, places: dict[str, str]) -> None:
     faults = []
     for scheme in ("light", "dark"):

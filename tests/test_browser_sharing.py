@@ -67,6 +67,7 @@ def busy_socket(sample: Imported) -> str:
     return f"/t/{sample.report.key}/sockets/{name}"
 
 
+@pytest.mark.folder("a dashboard of a server takes no files")
 def test_a_trace_is_dropped_on_the_start_page(browser: Browser, site: str, trace_file: Path) -> None:
     page, watched = opened(browser, site)
     page.goto(site)
@@ -104,6 +105,7 @@ def test_progress_is_followed_in_place_until_the_trace_is_there(browser: Browser
         page.context.close()
 
 
+@pytest.mark.folder("a dashboard of a server takes no files")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_trace_is_sent_without_a_script(browser: Browser, site: str, trace_file: Path, width: int) -> None:
     page, _ = opened(browser, site, java_script_enabled=False, viewport={"width": width, "height": 800})
@@ -115,6 +117,7 @@ def test_a_trace_is_sent_without_a_script(browser: Browser, site: str, trace_fil
     page.context.close()
 
 
+@pytest.mark.folder("a dashboard of a server takes no files")
 def test_a_file_that_is_no_trace_is_refused_in_words(browser: Browser, site: str) -> None:
     page, _ = opened(browser, site)
     page.goto(site)

@@ -84,10 +84,14 @@ def test_list_marks_what_is_not_whole(run: Run, tmp_path: Path) -> None:
     assert (entries["lossy.etl"]["limits"], entries["whole.etl"]["limits"]) == (["data_loss"], [])
     assert "damage" in entries["cut.etl"]["limits"]
 
-    (tmp_path / "database" / "traces" / f"{entries['whole.etl']['key']}.db").unlink()
 
-    assert "whole.etl (its file is missing: collect it again)" in run("list")[1]
-    assert {entry["name"]: entry["has_file"] for entry in json.loads(run("list", "--json")[1])}["whole.etl"] is False
+@pytest.mark.folder("files of it that are taken away")
+def test_list_marks_a_trace_whose_file_is_missing(run: Run, file: str, tmp_path: Path) -> None:
+    key = key_of(run("collect", file)[1])
+    (tmp_path / "database" / "traces" / f"{key}.db").unlink()
+
+    assert "loopback.etl (its file is missing: collect it again)" in run("list")[1]
+    assert [entry["has_file"] for entry in json.loads(run("list", "--json")[1])] == [False]
 
 
 def test_delete_by_beginning_of_the_key(run: Run, file: str) -> None:
@@ -112,6 +116,7 @@ def test_export_writes_one_file_that_any_sqlite_tool_reads(run: Run, file: str, 
     assert run("export", "loopback.etl", "-o", str(target), "--force")[0] == 0
 
 
+@pytest.mark.folder("the versions of files")
 def test_migrate_says_how_many(run: Run, file: str) -> None:
     assert run("migrate")[0] == 1
     run("collect", file)
@@ -180,6 +185,7 @@ def test_wrong_usage_is_status_2(
     assert capsys.readouterr().err
 
 
+@pytest.mark.folder("what cannot be a folder")
 def test_a_folder_that_cannot_be_made(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "traces").write_text("")
     assert main(["collect", file, "--database", str(tmp_path)]) == 1
@@ -290,6 +296,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
+@pytest.mark.folder("a process of its own, which opens a folder as a folder")
 def test_serve_prints_its_address_and_stops_when_asked(demo: str) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SOCKSCOPE_")}
     server = subprocess.Popen(
@@ -309,6 +316,7 @@ def test_serve_prints_its_address_and_stops_when_asked(demo: str) -> None:
         server.communicate()
 
 
+@pytest.mark.folder("a process of its own, which opens a folder as a folder")
 def test_where_other_machines_reach_it_a_token_is_made_up_and_printed_once(tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SOCKSCOPE_")} | {"PYTHONUNBUFFERED": "1"}
     words = [sys.executable, "-m", "app.cli", "serve", "--host", "0.0.0.0", "--port", "0", "--log-requests", "--database", str(tmp_path)]
@@ -347,6 +355,7 @@ VERBS_WITH_A_FOLDER = [
 ]
 
 
+@pytest.mark.folder("what cannot be a folder")
 @pytest.mark.parametrize("words", VERBS_WITH_A_FOLDER, ids=lambda words: str(words[0]))
 @pytest.mark.parametrize("below", ["", "sub"])
 def test_a_file_is_no_folder_of_traces(words: list[str], below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -357,6 +366,7 @@ def test_a_file_is_no_folder_of_traces(words: list[str], below: str, tmp_path: P
     assert "is a file" in err
 
 
+@pytest.mark.folder("a folder that is not there")
 @pytest.mark.parametrize("words", VERBS_WITH_A_FOLDER[:5], ids=lambda words: str(words[0]))
 def test_a_folder_that_is_named_must_be_there_for_verbs_that_only_look(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -366,6 +376,7 @@ def test_a_folder_that_is_named_must_be_there_for_verbs_that_only_look(
     assert not (tmp_path / "nothing").exists()
 
 
+@pytest.mark.folder("damage of a file")
 @pytest.mark.parametrize("words", [*VERBS_WITH_A_FOLDER[:5], ["serve", "--port", "0"]], ids=lambda words: str(words[0]))
 @pytest.mark.parametrize("state", ["no database", "newer", "a folder"])
 def test_a_catalog_that_cannot_be_read_stops_every_verb(
@@ -398,6 +409,7 @@ def test_a_line_names_what_became_of_each_file(run: Run, file: str, tmp_path: Pa
     assert (status, err.count("is collected already")) == (1, 2)
 
 
+@pytest.mark.folder("a file that is put into a folder")
 def test_an_export_takes_the_notes_along_and_brings_them_back(run: Run, file: str, tmp_path: Path) -> None:
     key = key_of(run("collect", file)[1])
     with sqlite3.connect(tmp_path / "database" / "catalog.db") as db:
@@ -421,6 +433,7 @@ def test_an_export_takes_the_notes_along_and_brings_them_back(run: Run, file: st
     assert main(["export", key, "-o", str(tmp_path / "again.db"), "--database", str(other)]) == 0, "an export of an export"
 
 
+@pytest.mark.folder("a process of its own, which opens a folder as a folder")
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are set by the shell")
 def test_an_export_to_a_full_disk_leaves_nothing_and_keeps_what_was_there(demo: str, tmp_path: Path) -> None:
     target = tmp_path / "mine.db"
@@ -433,6 +446,7 @@ def test_an_export_to_a_full_disk_leaves_nothing_and_keeps_what_was_there(demo: 
     assert target.read_text() == "older"
 
 
+@pytest.mark.folder("files of it")
 @pytest.mark.parametrize(
     "target",
     [
@@ -477,6 +491,7 @@ def test_no_export_replaces_a_file_of_another_database(run: Run, file: str, targ
     assert run("export", key, "--mask", "-o", str(other / "traces" / f"{key}-masked.db"))[0] == 0
 
 
+@pytest.mark.folder("files of it")
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_no_link_leads_an_export_into_the_database(run: Run, file: str, tmp_path: Path) -> None:
     key = key_of(run("collect", file)[1])

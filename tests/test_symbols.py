@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,8 +22,7 @@ pytest.importorskip("symbolic", reason="the optional package that reads symbol f
 from app.cli import main
 from collector.errors import CollectCancelled, StoreLocked, SymbolsError
 from collector.naming import Naming, name_trace
-from collector.store import locks
-from collector.store.engine import TraceFolder
+from collector.store.stores import TraceStore, open_store
 from collector.symbols import Builds, LoadedImage, PdbError, PdbId, Place, Symbols, frame_name
 from collector.symbols.reading import Reader
 from tests.build import Trace, heap, system
@@ -115,18 +114,30 @@ EXPECTED = [
 ]  # fmt: skip
 
 
-def database_of(tmp_path: Path, database: str = "database") -> Path:
-    (path,) = (tmp_path / database / "traces").glob("*.db")
-    return path
+def database_of(tmp_path: Path, database: str = "database") -> TraceStore:
+    return open_store(tmp_path / database)
 
 
-def asked(path: Path, sql: str) -> list[tuple[Any, ...]]:  # Any: a cell may hold anything that SQLite has
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+@contextmanager
+def file_of(store: TraceStore) -> Iterator[Path]:
+    """The one trace of a database, as a file."""
+    (key,) = store.trace_keys()
+    with store.fetched(key, never) as path:
+        yield path
+
+
+def content(store: TraceStore) -> bytes:
+    with file_of(store) as path:
+        return path.read_bytes()
+
+
+def asked(store: TraceStore, sql: str) -> list[tuple[Any, ...]]:  # Any: a cell may hold anything that SQLite has
+    with file_of(store) as path, closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         return connection.execute(sql).fetchall()
 
 
-def names(path: Path) -> list[str | None]:
-    return [name for (name,) in asked(path, "select symbol from stack_frame order by stack_n, frame")]
+def names(store: TraceStore) -> list[str | None]:
+    return [name for (name,) in asked(store, "select symbol from stack_frame order by stack_n, frame")]
 
 
 # ---------------------------------------------------------------------------------------------------- names of frames
@@ -146,17 +157,16 @@ def test_frames_have_function_distance_and_line(run: Run, etl: Path, folder: Pat
 
 
 def test_a_second_time_changes_nothing(run: Run, etl: Path, folder: Path, tmp_path: Path) -> None:
-    run("collect", etl)
+    key = run("collect", etl)[1].split()[0]
     run("symbols", "pool.etl", folder)
-    path = database_of(tmp_path)
-    first, content = path.stat(), path.read_bytes()
+    store = database_of(tmp_path)
+    version, before = store.version_of(key), content(store)
 
     status, out, _ = run("symbols", "pool.etl", folder)
 
     assert status == 0
     assert out.endswith("11 of 14 frames have a name; 1 symbol file used, 0 names new\n")
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
-    assert path.read_bytes() == content
+    assert (store.version_of(key), content(store)) == (version, before)
 
 
 def test_names_stay_when_other_folders_do_not_know_them(run: Run, etl: Path, folder: Path, tmp_path: Path) -> None:
@@ -291,9 +301,9 @@ def test_ids_as_text() -> None:
 # ---------------------------------------------------------------------------------------------------- which build
 
 
-def shared_stacks(images: Sequence[Mapping[str, object]], frames: Sequence[tuple[int, int]], root: Path) -> TraceFolder:
+def shared_stacks(images: Sequence[Mapping[str, object]], frames: Sequence[tuple[int, int]], root: Path) -> TraceStore:
     """A trace with one stack of (address, offset) in modules called pool.exe."""
-    return built_database(
+    built_database(
         root,
         {
             "module": [{"size_bytes": 0x4000, "pdb_age": 1, "pdb_name": "pool.pdb"} | dict(image) for image in images],
@@ -304,16 +314,17 @@ def shared_stacks(images: Sequence[Mapping[str, object]], frames: Sequence[tuple
             ],
         },
     )
+    return open_store(root)
 
 
 OURS: Mapping[str, object] = {"file": r"C:\app\pool.exe", "base": 0x10000, "pdb_guid": str(POOL.guid)}
 OTHER_BUILD: Mapping[str, object] = {"file": r"C:\old\pool.exe", "base": 0x20000, "pdb_guid": str(OTHER_ID)}
 
 
-def named(folder: TraceFolder, pdbs: Path) -> tuple[Naming, list[str | None]]:
+def named(store: TraceStore, pdbs: Path) -> tuple[Naming, list[str | None]]:
     with Symbols([pdbs]) as symbols:
-        naming = name_trace(folder, BUILT_KEY, symbols, never)
-    return naming, names(folder.trace_path(BUILT_KEY))
+        naming = name_trace(store, BUILT_KEY, symbols, never)
+    return naming, names(store)
 
 
 def test_of_two_builds_the_one_at_the_address_counts(folder: Path, tmp_path: Path) -> None:
@@ -423,7 +434,7 @@ def test_the_tree_of_calls_has_functions_wherever_they_called_from(run: Run, etl
     from collector.store.tables import process
 
     key = run("collect", etl, "--symbols", folder)[1].split()[0]
-    with TraceFolder(tmp_path / "database").trace(key).connect() as db:
+    with database_of(tmp_path).trace(key).connect() as db:
         (n,) = db.execute(select(process.c.n)).scalars()
         root = call_tree(db, HeapScope("process", n, n), 0, 1 << 62)
 
@@ -455,8 +466,12 @@ def test_a_file_that_was_named_and_is_no_symbol_file_is_told(run: Run, etl: Path
     assert f"{tmp_path / 'notes.txt'}: this symbol file cannot be read" in err
 
 
+@pytest.mark.folder("a folder that is not there")
+def test_no_folder_of_traces_yet(run: Run, folder: Path) -> None:
+    assert run("symbols", "pool.etl", folder)[0] == 2
+
+
 def test_no_such_trace(run: Run, etl: Path, folder: Path) -> None:
-    assert run("symbols", "pool.etl", folder)[0] == 2  # no folder of traces yet
     run("collect", etl)
     status, _, err = run("symbols", "game.etl", folder)
     assert (status, err.count("\n")) == (1, 1)
@@ -465,7 +480,7 @@ def test_no_such_trace(run: Run, etl: Path, folder: Path) -> None:
 
 def test_the_library_is_missing(run: Run, etl: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("collect", etl)
-    content = database_of(tmp_path).read_bytes()
+    before = content(database_of(tmp_path))
     monkeypatch.setitem(sys.modules, "symbolic", None)  # as where it is not installed
 
     for words in (("symbols", "pool.etl"), ("collect", etl, "--symbols")):
@@ -473,7 +488,7 @@ def test_the_library_is_missing(run: Run, etl: Path, folder: Path, tmp_path: Pat
         assert (status, out) == (1, "")
         assert err.count("\n") == 1
         assert 'pip install "sockscope[symbols]"' in err
-    assert database_of(tmp_path).read_bytes() == content
+    assert content(database_of(tmp_path)) == before
 
 
 def test_the_library_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,21 +501,22 @@ def test_the_library_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    "content",
+    "damage",
     [b"", b"ATOM      1  N   MET A   1      38.198  19.582  28.998", b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0", "cut", "torn"],
     ids=["empty", "protein", "start", "cut", "torn"],
 )
-def test_a_damaged_file_is_one_line(content: bytes | str, run: Run, etl: Path, folder: Path, tmp_path: Path) -> None:
+def test_a_damaged_file_is_one_line(damage: bytes | str, run: Run, etl: Path, folder: Path, tmp_path: Path) -> None:
     path = folder / "pool.pdb"
     good = path.read_bytes()
-    if content == "cut":
-        content = good[:-5000]
-    elif content == "torn":
-        content = good[:9000] + bytes(255 for _ in range(9000, 40000)) + good[40000:]
-    assert isinstance(content, bytes)
-    path.write_bytes(content)
-    run("collect", etl)
-    before = database_of(tmp_path).read_bytes()
+    if damage == "cut":
+        damage = good[:-5000]
+    elif damage == "torn":
+        damage = good[:9000] + bytes(255 for _ in range(9000, 40000)) + good[40000:]
+    assert isinstance(damage, bytes)
+    path.write_bytes(damage)
+    key = run("collect", etl)[1].split()[0]
+    store = database_of(tmp_path)
+    before = content(store)
 
     status, _, err = run("symbols", "pool.etl", folder)
 
@@ -508,10 +524,10 @@ def test_a_damaged_file_is_one_line(content: bytes | str, run: Run, etl: Path, f
     (line,) = [line for line in err.splitlines() if str(path) in line]
     assert line.startswith(f"pool.etl: {path}: this symbol file cannot be read (")
     assert "Traceback" not in err
-    assert database_of(tmp_path).read_bytes() == before
-    assert [p.name for p in (tmp_path / "database/traces").iterdir()] == [database_of(tmp_path).name]
+    assert content(store) == before
+    assert sorted(p.name for p in store.part_path(key).parent.iterdir()) in ([], [f"{key}.db"])  # of a server and of a folder
     assert run("collect", etl, "--symbols", folder)[0] == 0
-    assert set(names(database_of(tmp_path))) == {None}
+    assert set(names(store)) == {None}
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -563,23 +579,23 @@ def test_the_worker_ends_with_its_input() -> None:
 
 def test_nothing_is_written_while_another_collector_has_the_trace(run: Run, etl: Path, folder: Path, tmp_path: Path) -> None:
     key = run("collect", etl)[1].split()[0]
-    traces = TraceFolder(tmp_path / "database")
-    with Symbols([folder]) as symbols, locks.held(traces.lock_path(key), "busy"), pytest.raises(StoreLocked, match="another collector"):
-        name_trace(traces, key, symbols, never)
+    store = database_of(tmp_path)
+    with Symbols([folder]) as symbols, store.collecting(key, "busy"), pytest.raises(StoreLocked, match="another collector"):
+        name_trace(store, key, symbols, never)
 
 
 def test_cancelling_leaves_the_trace_as_it_was(run: Run, etl: Path, folder: Path, tmp_path: Path) -> None:
     key = run("collect", etl)[1].split()[0]
-    before = database_of(tmp_path).read_bytes()
-    traces = TraceFolder(tmp_path / "database")
+    store = database_of(tmp_path)
+    before = store.version_of(key)
     with Symbols([folder]) as symbols:
         for patience in range(100):
             looks = iter([False] * patience)
             try:
-                name_trace(traces, key, symbols, lambda looks=looks: next(looks, True))  # type: ignore[misc]  # bound at once
+                name_trace(store, key, symbols, lambda looks=looks: next(looks, True))  # type: ignore[misc]  # bound at once
             except CollectCancelled:
-                assert database_of(tmp_path).read_bytes() == before
-                assert not traces.part_path(key).exists()
+                assert store.version_of(key) == before
+                assert not store.part_path(key).exists()
             else:
                 break
     assert patience > 5

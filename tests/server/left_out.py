@@ -21,25 +21,25 @@ LEFT_OUT = {
         "test_rows.py", "test_sockaddr.py", "test_sockets_*.py", "test_sorted_keys.py", "test_source.py", "test_supply.py",
         "test_text_forms.py", "test_threads.py", "test_tracerpt_csv.py", "test_typed.py", "test_xperf_dump.py",
     ),
-    "They are about the rows of the file as which a trace is built, for a server too; test_loading.py compares them with the server's.": (
+    "They are about how a trace becomes the file of rows that a server gets, too; server/test_loading.py compares the rows of both.": (
         "test_address_names.py", "test_findings.py", "test_follow.py", "test_heap_io.py", "test_heap_windows.py", "test_invariance.py",
         "test_joining.py", "test_limits.py", "test_machine.py", "test_neighbours.py", "test_pipeline.py", "test_python_api.py",
-        "test_rollups.py", "test_sample.py", "test_stacks.py", "test_sums.py", "test_symbols.py", "test_together.py",
-        "test_transport.py", "test_views.py", "test_watch.py",
+        "test_rollups.py", "test_sample.py", "test_stacks.py", "test_sums.py", "test_together.py", "test_transport.py", "test_views.py",
+        "test_watch.py",
     ),
     "They are about folders and files of SQLite: names, locks, damage, versions, plans, a full disk. server/ tells that of a server.": (
         "faults/*", "test_app_faults.py", "test_app_heavy.py", "test_app_kept.py", "test_backup.py", "test_datasette.py", "test_locks.py",
-        "test_cli.py", "test_migrations.py", "test_one_trace.py", "test_query_plans.py", "test_store_*.py",
+        "test_migrations.py", "test_one_trace.py", "test_query_plans.py", "test_store_*.py",
     ),
     "They put files where a dashboard collects them, which one of a server does not.": (
-        "test_app_uploads.py", "test_arrivals.py", "test_sending*.py", "test_browser_sharing.py",
+        "test_app_uploads.py", "test_arrivals.py", "test_sending*.py",
     ),
-    "They start processes of their own, which open folders as folders.": (
-        "fleet/*", "test_app_workers.py", "test_connections.py", "test_load.py",
+    "They start processes of their own, which open folders as folders. test_server_fleet.py and test_dashboards.py have a server's.": (
+        "fleet/*", "test_app_workers.py", "test_load.py",
     ),
-    "They ask for pages that server/test_same_answers.py compares byte by byte, or open files in a browser.": (
-        "test_browser.py", "test_browser_live.py", "test_browser_report.py", "test_page_weight.py",
-    ),
+    "They weigh pages; server/test_same_answers.py compares a server's with a folder's byte by byte.": ("test_page_weight.py",),
+    "They are about connections of browsers, whatever the pages are made from.": ("test_connections.py",),
+    "They open files in a browser that a verb made; server/test_dashboards.py makes one from a server.": ("test_browser_report.py",),
     "They name a server themselves.": ("server/*",),
 }  # fmt: skip
 

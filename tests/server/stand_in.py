@@ -6,7 +6,8 @@ question; what is written to the server stays there. The dashboard has a role th
 
 import sqlite3
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -130,6 +131,12 @@ class _Followed(_Resting):
     def holds(self, path: Path) -> bool:
         """A file of the folder, too."""
         return self._moved.folder.holds(path) or super().holds(path)
+
+    @contextmanager
+    def collecting(self, key: str, busy: str) -> Iterator[None]:
+        self._moved.follow()  # which takes the lock itself
+        with super().collecting(key, busy):
+            yield
 
     def is_being_collected(self, key: str) -> bool:
         """By a collector of the folder, too."""

@@ -36,7 +36,7 @@ def test_what_a_folder_gets_is_on_the_server_before_the_next_question(cluster: C
         with pytest.raises(StoreReadOnly):
             dashboards.remove_trace(OTHER)
     databases.drop()
-    assert cluster.sql("SELECT count(*) FROM pg_database WHERE datname LIKE 'folder%'") == [["0"]]
+    assert cluster.sql("SELECT count(*) FROM pg_database WHERE datname ~ '^folder[0-9]+$'") == [["0"]]
 
 
 def test_whatever_is_left_out_is_there(project_root: Path) -> None:
