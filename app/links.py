@@ -18,6 +18,7 @@ __all__ = [
     "ProcessRef",
     "SocketLink",
     "allocation_link",
+    "heap_link",
     "operation_link",
     "parse_address",
     "parse_allocation",
@@ -130,6 +131,11 @@ def allocation_link(heap: int, address: int, start_ns: int | None, first_ns: int
     """The canonical link of an allocation."""
     mask = (1 << 64) - 1
     return f"{heap & mask:#x}:{address & mask:#x}@{first_ns if start_ns is None else start_ns}"
+
+
+def heap_link(handle: int, created_ns: int | None, first_ns: int) -> str:
+    """The canonical link of one life of a heap handle, below its process; `handle` as stored or unsigned."""
+    return f"{handle & (1 << 64) - 1:#x}@{first_ns if created_ns is None else created_ns}"
 
 
 def operation_link(kind: str, buffer: int | None, posted_ns: int | None, completed_ns: int | None) -> str:

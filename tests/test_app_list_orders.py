@@ -135,6 +135,17 @@ VARIED: dict[str, list[dict[str, object]]] = {
          "error": MIXED[i]}
         for i in THREE
     ],
+    "heap": [
+        {"process_n": i + 1, "handle": MIXED[i] << 16, "life": 1, "first_ns": i * S, "created_ns": MIXED[i] * S,
+         "destroyed_ns": 50 * S + MIXED[i], "committed": MIXED[i], "reserved": MIXED[i], "free_space": MIXED[i]}
+        for i in THREE
+    ],
+    "heap_rollup": [
+        {"scope": "heap", "scope_n": i + 1, "level": 36, "bucket": 0, "bytes_start": 0, "bytes_end": MIXED[i], "bytes_min": 0,
+         "bytes_max": MIXED[i], "count_end": MIXED[i], "count_min": 0, "count_max": MIXED[i], "allocs": MIXED[i], "frees": 0,
+         "alloc_bytes": MIXED[i], "free_bytes": 0}
+        for i in THREE
+    ],
     "listen_event": [one for i in THREE for one in _listened(i)],
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from app.queries import (
     errors,
     events,
     frees,
+    heaps,
     listeners,
     operations,
     overlaps,
@@ -37,9 +38,10 @@ from tests.build.served import served
 from tests.build.small_trace import CLIENT, KEY, small_folder
 
 LISTS: dict[str, ModuleType] = {
-    "aborts": aborts, "allocations": allocations, "drops": drops, "errors": errors, "events": events, "in-flight-frees": frees,
-    "listeners": listeners, "operations": operations, "overlaps": overlaps, "polls": polls, "ports": ports, "processes": processes,
-    "sends": sends, "sockets": sockets, "stacks": stacks, "stalls": stalls, "too-small-receives": small_receives,
+    "aborts": aborts, "allocations": allocations, "drops": drops, "errors": errors, "events": events, "heaps": heaps,
+    "in-flight-frees": frees, "listeners": listeners, "operations": operations, "overlaps": overlaps, "polls": polls, "ports": ports,
+    "processes": processes, "sends": sends, "sockets": sockets, "stacks": stacks, "stalls": stalls,
+    "too-small-receives": small_receives,
 }  # fmt: skip
 SOCKET = f"{CLIENT:#x}@10000000"
 
@@ -177,6 +179,20 @@ CASES = [
     ("allocations", "tid=11", "made by thread 11", 2),
     ("allocations", "from=3 s", "from +3.000", 2),
     ("allocations", "to=150 ms", "to +0.150", 1),
+    ("heaps", "process=4242@0", "of process 4242@0", 1),
+    ("heaps", "process=900", "of process 900", 0),
+    ("heaps", "heap=0x1e0000", "with handle 0x1e0000", 1),
+    ("heaps", "heap=0x1e0010", "with handle 0x1e0010", 0),
+    ("heaps", "state=there", "that are there at the end", 1),
+    ("heaps", "state=destroyed", "that were destroyed", 0),
+    ("heaps", "min_held=0", "that hold 0 B or more", 1),
+    ("heaps", "min_held=1", "that hold 1 B or more", 0),
+    ("heaps", "max_held=1 kB", "that hold 1.00 kB or less", 1),
+    ("heaps", "min_committed=1 MiB", "of 1.05 MB committed or more", 1),
+    ("heaps", "max_committed=1 MB", "of 1.00 MB committed or less", 0),
+    ("heaps", "max_committed=2 MB", "of 2.00 MB committed or less", 1),
+    ("heaps", "from=1 s", "from +1.000", 1),
+    ("heaps", "to=1 s", "to +1.000", 1),
     ("errors", "process=client", "of process client", 1),
     ("errors", f"endpoint={SOCKET}", f"on endpoint {SOCKET}", 1),
     ("errors", "kind=recvfrom", "of kind recvfrom", 1),
@@ -440,7 +456,7 @@ HOSTILE_VALUES = (
 
 ASK: dict[str, Callable[[Connection, Asked], object]] = {
     "aborts": aborts.aborts_page, "allocations": allocations.allocations_page, "drops": drops.drops_page, "errors": errors.errors,
-    "events": events.events_page, "in-flight-frees": frees.frees_page, "listeners": listeners.listeners_page,
+    "events": events.events_page, "heaps": heaps.heaps_page, "in-flight-frees": frees.frees_page, "listeners": listeners.listeners_page,
     "operations": operations.operations_page, "overlaps": overlaps.overlaps_page, "polls": polls.polls_page, "ports": ports.remotes,
     "processes": processes.processes_page, "sends": sends.sends,
     "sockets": sockets.sockets_page, "stacks": stacks.held_by_stack, "stalls": stalls.stalls,
@@ -464,7 +480,7 @@ def test_any_value_of_a_filter_is_used_or_refused(folder: TraceFolder, name: str
     assert used > len(keys)
 
 
-GROUPED = {"errors": 8, "ports": 5, "sends": 5, "stacks": 5, "stalls": 1}
+GROUPED = {"errors": 8, "heaps": 1, "ports": 5, "sends": 5, "stacks": 5, "stalls": 1}
 """Lists of sums, and how many groups the sample has at least."""
 
 

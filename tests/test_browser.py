@@ -134,6 +134,7 @@ def places(sample: Imported, trace: str) -> dict[str, str]:
         "stalls": f"{trace}/stalls",
         "polls": f"{trace}/polls",
         "too small receives": f"{trace}/too-small-receives",
+        "heaps": f"{trace}/heaps",
         "around": f"{trace}/around/{reset.partition('@')[2]}",
         "address": f"{trace}/address/{held['allocation'].partition(':')[2].partition('@')[0]}",
         "one heap": f"{trace}/heap/{process}/{held['heap']}@{held['first_ns']}",

@@ -7,7 +7,8 @@ from sqlalchemy import Connection, Select, and_, case, func, or_, select
 
 from app import format as fmt
 from app.format import Address
-from app.links import NEAR_SHOWN, HeapLink, ProcessRef, allocation_link
+from app.links import NEAR_SHOWN, HeapLink, ProcessRef, allocation_link, heap_link
+from app.queries.resolution import LEVELS
 from app.queries.stack_refs import stack_hash
 from app.queries.who import process_columns, process_ref, process_table
 from collector.store.tables import THIS_TRACE, TRACE
@@ -19,6 +20,7 @@ __all__ = [
     "HeapProcessRow",
     "HeapRow",
     "find_heap",
+    "flags_in_words",
     "heap_anomalies",
     "heap_counters",
     "heap_processes",
@@ -35,8 +37,6 @@ _allocation = TRACE.tables["allocation"]
 
 MAX_PROCESSES = 500
 MAX_ROWS = 200
-
-_COARSEST = 36
 
 # Flags of HeapCreate as the vendor's headers name them; 0x1000 and up are classes that the runtime marks itself with.
 _FLAGS = {
@@ -164,7 +164,7 @@ def heap_processes(db: Connection) -> list[HeapProcessRow]:
 def _live(db: Connection, scope: str, numbers: list[int] | Select[tuple[int]]) -> dict[int, tuple[int, int]]:
     """Live bytes and blocks at the end of the trace by scope number."""
     r = _rollup.c
-    mine = [r.trace_id == THIS_TRACE, r.scope == scope, r.level == _COARSEST, r.scope_n.in_(numbers)]
+    mine = [r.trace_id == THIS_TRACE, r.scope == scope, r.level == LEVELS[-1], r.scope_n.in_(numbers)]
     last = select(r.scope_n, func.max(r.bucket).label("bucket")).where(*mine).group_by(r.scope_n).subquery()
     rows = db.execute(
         select(r.scope_n, r.bytes_end, r.count_end).join(last, and_(last.c.scope_n == r.scope_n, last.c.bucket == r.bucket)).where(*mine)
@@ -208,11 +208,11 @@ def _heap_rows(db: Connection, process: str, *wanted: Any, limit: int) -> list[H
         held = live.get(row.n, (0, 0))
         found.append(
             HeapRow(
-                heap=f"{handle}@{row.first_ns if row.created_ns is None else row.created_ns}",
+                heap=heap_link(row.handle, row.created_ns, row.first_ns),
                 process=process,
                 handle=handle,
                 life=row.life,
-                flags=_flags(row.flags),
+                flags=flags_in_words(row.flags),
                 created_ns=row.created_ns,
                 first_ns=row.first_ns,
                 destroyed_ns=row.destroyed_ns,
@@ -228,7 +228,8 @@ def _heap_rows(db: Connection, process: str, *wanted: Any, limit: int) -> list[H
     return found
 
 
-def _flags(flags: int | None) -> str | None:
+def flags_in_words(flags: int | None) -> str | None:
+    """The flags of a heap as a number and in the words of HeapCreate."""
     if flags is None:
         return None
     words = [word for bit, word in _FLAGS.items() if flags & bit]

@@ -328,6 +328,7 @@ def _ways(
         Crumb("Two moments against each other", to("heap_compare", moments)),
     ]
     if heap is None:
+        found.append(Crumb("All its heaps, to filter and sort", trace.urls("heaps", of_process, trace_key=trace.key)))
         found.append(Crumb("All its stacks that hold memory", trace.urls("stacks", of_process, trace_key=trace.key)))
     found.append(Crumb("All its allocations", trace.urls("allocations", of_process | own, trace_key=trace.key)))
     return tuple(found)
