@@ -7,8 +7,8 @@ from app.deps import ReadTrace
 from app.listing import Column
 from app.queries import errors as queries
 from app.render import render
-from app.views.grouped import grouped_listing, grouped_sentence
-from app.views.lists import ListPage, asked_of, parameters, why_empty
+from app.views.grouped import grouped_part, grouped_sentence
+from app.views.lists import ListPage, asked_of, parameters
 
 __all__ = ["COLUMNS", "router"]
 
@@ -39,7 +39,7 @@ def errors(request: Request, trace: ReadTrace) -> Response:
     """Failed operations grouped by socket, call and status. A would-block answer is no error and is left out."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.errors(trace.db, asked)
-    table = grouped_listing(
+    table, empty = grouped_part(
         request,
         trace,
         asked,
@@ -50,18 +50,10 @@ def errors(request: Request, trace: ReadTrace) -> Response:
         filters=queries.FILTERS,
         sorts=queries.SORTS,
         row_type=queries.ErrorRow,
+        nouns="errors",
+        needs=("transfers",),
+        otherwise="No operation failed in this trace; answers of non-blocking calls that had nothing to do are not counted as failures.",
     )
-    empty = None
-    if not rows:
-        otherwise = "No operation failed in this trace; answers of non-blocking calls that had nothing to do are not counted as failures."
-        empty = why_empty(
-            trace.db,
-            nouns="errors",
-            needs=("transfers",),
-            otherwise=otherwise,
-            clear_href=table.clear_href,
-            narrowed=asked.where.in_words(),
-        )
     page = ListPage(
         title="Errors",
         sentence=grouped_sentence(len(rows), table, ("group of equal errors", "groups of equal errors"), asked, "the most frequent first"),

@@ -11,12 +11,12 @@ from app.format import plural
 from app.listing import Column, Listing, listing
 from app.notes import noted_rows
 from app.paging import Asked, Position, Sort
-from app.views.lists import kept_parts, order_words
+from app.views.lists import Empty, kept_parts, order_words, why_empty
 
-__all__ = ["grouped_listing", "grouped_sentence"]
+__all__ = ["grouped_part", "grouped_sentence"]
 
 
-def grouped_listing(
+def grouped_part(
     request: Request,
     trace: OpenTrace,
     asked: Asked,
@@ -28,9 +28,15 @@ def grouped_listing(
     filters: Sequence[Filter],
     sorts: Sequence[Sort],
     row_type: type,
-) -> Listing:
-    """A filtered, sorted and paged table of groups; they are counted where they fit one page."""
-    return listing(
+    nouns: str,
+    needs: tuple[str, ...],
+    otherwise: str,
+) -> tuple[Listing, Empty | None]:
+    """A filtered, sorted and paged table of groups, which are counted where they fit one page, and why it is empty where it is.
+
+    `nouns`, `needs` and `otherwise` are those of `why_empty`.
+    """
+    table = listing(
         name,
         trace.urls.here(request),
         columns,
@@ -46,6 +52,10 @@ def grouped_listing(
         marks=noted_rows(request, trace, rows),
         row_type=row_type,
     )
+    if rows:
+        return table, None
+    narrowed = asked.where.in_words()
+    return table, why_empty(trace.db, nouns=nouns, needs=needs, otherwise=otherwise, clear_href=table.clear_href, narrowed=narrowed)
 
 
 def grouped_sentence(rows: int, listing: Listing, noun: tuple[str, str], asked: Asked, order: str) -> str:

@@ -8,8 +8,8 @@ from app.listing import Column
 from app.page import Crumb
 from app.queries import heaps as queries
 from app.render import render
-from app.views.grouped import grouped_listing, grouped_sentence
-from app.views.lists import ListPage, asked_of, parameters, why_empty
+from app.views.grouped import grouped_part, grouped_sentence
+from app.views.lists import ListPage, asked_of, parameters
 
 __all__ = ["COLUMNS", "router"]
 
@@ -41,7 +41,7 @@ def heaps(request: Request, trace: ReadTrace) -> Response:
     """All heaps of the trace, one life of a handle a row, those that hold the most at the end first."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.heaps_page(trace.db, asked)
-    table = grouped_listing(
+    table, empty = grouped_part(
         request,
         trace,
         asked,
@@ -52,12 +52,10 @@ def heaps(request: Request, trace: ReadTrace) -> Response:
         filters=queries.FILTERS,
         sorts=queries.SORTS,
         row_type=queries.ListedHeapRow,
+        nouns="heaps",
+        needs=("heap",),
+        otherwise="No heap was traced.",
     )
-    empty = None
-    if not rows:
-        narrowed = asked.where.in_words()
-        otherwise = "No heap was traced."
-        empty = why_empty(trace.db, nouns="heaps", needs=("heap",), otherwise=otherwise, clear_href=table.clear_href, narrowed=narrowed)
     page = ListPage(
         title="Heaps",
         sentence=grouped_sentence(len(rows), table, ("heap", "heaps"), asked, "those that hold the most first"),

@@ -11,8 +11,8 @@ from app.listing import Column, Listing, plain_listing
 from app.queries import ports as queries
 from app.render import render
 from app.views.described import described
-from app.views.grouped import grouped_listing, grouped_sentence
-from app.views.lists import ListPage, asked_of, parameters, why_empty
+from app.views.grouped import grouped_part, grouped_sentence
+from app.views.lists import ListPage, asked_of, parameters
 
 __all__ = ["PortsPage", "router"]
 
@@ -73,7 +73,7 @@ def ports(request: Request, trace: ReadTrace) -> Response:
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.remotes(trace.db, asked)
     path = trace.urls("ports", trace_key=trace.key)
-    table = grouped_listing(
+    table, empty = grouped_part(
         request,
         trace,
         asked,
@@ -84,17 +84,10 @@ def ports(request: Request, trace: ReadTrace) -> Response:
         filters=queries.FILTERS,
         sorts=queries.SORTS,
         row_type=queries.RemoteRow,
+        nouns="connections",
+        needs=("connects",),
+        otherwise="No socket of this trace connected to anything.",
     )
-    empty = None
-    if not rows:
-        empty = why_empty(
-            trace.db,
-            nouns="connections",
-            needs=("connects",),
-            otherwise="No socket of this trace connected to anything.",
-            clear_href=table.clear_href,
-            narrowed=asked.where.in_words(),
-        )
     low, high = queries.DYNAMIC_PORTS
     failed, more_failed = queries.bind_failures(trace.db, asked.where)
     page = PortsPage(

@@ -14,8 +14,8 @@ from app.queries import sends as queries
 from app.queries.coverage import coverage
 from app.render import render
 from app.views.described import described
-from app.views.grouped import grouped_listing, grouped_sentence
-from app.views.lists import ListPage, asked_of, parameters, why_empty
+from app.views.grouped import grouped_part, grouped_sentence
+from app.views.lists import ListPage, asked_of, parameters
 
 __all__ = ["COLUMNS", "SendsPage", "router"]
 
@@ -75,7 +75,7 @@ def sends(request: Request, trace: ReadTrace) -> Response:
     """Sockets by their completed sends, the slowest first: sizes, gaps, latencies, sends in flight at once, send buffer, backlog."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.sends(trace.db, asked)
-    table = grouped_listing(
+    table, empty = grouped_part(
         request,
         trace,
         asked,
@@ -86,14 +86,10 @@ def sends(request: Request, trace: ReadTrace) -> Response:
         filters=queries.FILTERS,
         sorts=queries.SORTS,
         row_type=queries.SendsRow,
+        nouns="sends",
+        needs=("transfers",),
+        otherwise="No send of this trace completed.",
     )
-    empty = None
-    if not rows:
-        narrowed = asked.where.in_words()
-        otherwise = "No send of this trace completed."
-        empty = why_empty(
-            trace.db, nouns="sends", needs=("transfers",), otherwise=otherwise, clear_href=table.clear_href, narrowed=narrowed
-        )
     sizes, latencies = queries.classes(trace.db, asked)
     path = trace.urls("sends", trace_key=trace.key)
     page = SendsPage(

@@ -16,8 +16,8 @@ from app.queries import stacks as queries
 from app.queries.stack_uses import StackUse, stack_uses
 from app.render import render
 from app.views.described import described
-from app.views.grouped import grouped_listing, grouped_sentence
-from app.views.lists import ListPage, asked_of, parameters, why_empty
+from app.views.grouped import grouped_part, grouped_sentence
+from app.views.lists import ListPage, asked_of, parameters
 from collector.errors import StoreSlow
 
 __all__ = ["HELD_COLUMNS", "StackPage", "router"]
@@ -79,7 +79,7 @@ def stacks(request: Request, trace: ReadTrace) -> Response:
     """Memory that was allocated while the trace ran and is still held at its end, by the stack that allocated it."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.held_by_stack(trace.db, asked)
-    table = grouped_listing(
+    table, empty = grouped_part(
         request,
         trace,
         asked,
@@ -90,17 +90,10 @@ def stacks(request: Request, trace: ReadTrace) -> Response:
         filters=queries.FILTERS,
         sorts=queries.SORTS,
         row_type=queries.HeldRow,
+        nouns="stacks",
+        needs=("heap", "stacks"),
+        otherwise="No allocation of this trace has a stack.",
     )
-    empty = None
-    if not rows:
-        empty = why_empty(
-            trace.db,
-            nouns="stacks",
-            needs=("heap", "stacks"),
-            otherwise="No allocation of this trace has a stack.",
-            clear_href=table.clear_href,
-            narrowed=asked.where.in_words(),
-        )
     page = ListPage(
         title="Stacks",
         sentence=grouped_sentence(len(rows), table, ("stack that allocates", "stacks that allocate"), asked, "most memory held first"),

@@ -8,8 +8,8 @@ from app.format import thin
 from app.listing import Column
 from app.queries import stalls as queries
 from app.render import render
-from app.views.grouped import grouped_listing, grouped_sentence
-from app.views.lists import ListPage, asked_of, parameters, why_empty
+from app.views.grouped import grouped_part, grouped_sentence
+from app.views.lists import ListPage, asked_of, parameters
 
 __all__ = ["COLUMNS", "router"]
 
@@ -39,7 +39,7 @@ def stalls(request: Request, trace: ReadTrace) -> Response:
     """Sockets on which small sends are followed, again and again, by waits as long as delayed acknowledgements."""
     asked = asked_of(request, queries.FILTERS, queries.SORTS)
     rows, following = queries.stalls(trace.db, asked)
-    table = grouped_listing(
+    table, empty = grouped_part(
         request,
         trace,
         asked,
@@ -50,14 +50,10 @@ def stalls(request: Request, trace: ReadTrace) -> Response:
         filters=queries.FILTERS,
         sorts=queries.SORTS,
         row_type=queries.StallRow,
+        nouns="stalls",
+        needs=("transfers",),
+        otherwise=f"No socket of this trace waited like this {queries.LEAST} times or more.",
     )
-    empty = None
-    if not rows:
-        otherwise = f"No socket of this trace waited like this {queries.LEAST} times or more."
-        narrowed = asked.where.in_words()
-        empty = why_empty(
-            trace.db, nouns="stalls", needs=("transfers",), otherwise=otherwise, clear_href=table.clear_href, narrowed=narrowed
-        )
     noun = ("socket whose small sends wait", "sockets whose small sends wait")
     waits = " or ".join(f"{low} to {high} ms" for low, high in queries.DELAYS_MS)
     page = ListPage(
