@@ -6,13 +6,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, Subquery, and_, func, or_, select
 
 from app import format as fmt
-from app.filters import Filter, one_of
+from app.filters import Filter
 from app.links import ProcessRef
 from app.paging import Asked, Position, Sort
 from app.queries.addresses import remote_filter
 from app.queries.connection import connection_filters
 from app.queries.grouping import Groups
-from app.queries.operations import words_of
+from app.queries.operations import kind_filter
 from app.queries.socket_groups import with_names
 from app.queries.statuses import parse_status, status_condition, status_words
 from app.queries.who import (
@@ -64,15 +64,7 @@ _remote_n = func.coalesce(_operation.c.peer_n, _of_socket)
 FILTERS = (
     owner_filter(_operation.c.socket_n),
     socket_filter(_operation.c.socket_n),
-    Filter(
-        "kind",
-        one_of(OPERATION_KINDS),
-        words_of(OPERATION_KINDS, _operation.c.kind),
-        "of kind {}",
-        "Kind",
-        show=" or ".join,
-        choices=tuple((kind, kind) for kind in OPERATION_KINDS),
-    ),
+    kind_filter(_operation.c.kind),
     Filter(
         "status",
         parse_status,

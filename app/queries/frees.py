@@ -10,7 +10,7 @@ from app.filters import Conditions, Filter, one_of, parse_address, parse_bytes
 from app.links import ProcessRef, allocation_link, operation_link
 from app.paging import Asked, Position, Sort, count_up_to, fetch
 from app.queries.connection import connection_filters
-from app.queries.operations import words_of
+from app.queries.operations import kind_filter
 from app.queries.stack_refs import stack_hash
 from app.queries.who import (
     moment_filters,
@@ -85,15 +85,7 @@ FILTERS = (
         show=" or ".join,
         choices=(("certain", "certain"), ("possible", "possible")),
     ),
-    Filter(
-        "operation",
-        one_of(OPERATION_KINDS),
-        words_of(OPERATION_KINDS, _operation.c.kind),
-        "of a {}",
-        "Operation",
-        show=" or ".join,
-        choices=tuple((kind, kind) for kind in OPERATION_KINDS),
-    ),
+    kind_filter(_operation.c.kind, key="operation", words="of a {}", label="Operation"),
     Filter(
         "address",
         parse_address,

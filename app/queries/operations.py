@@ -38,6 +38,7 @@ __all__ = [
     "OperationWhole",
     "find_operation",
     "in_flight_addresses",
+    "kind_filter",
     "kinds_of",
     "operation_rows",
     "operations_number",
@@ -117,6 +118,18 @@ def kinds_of(*kinds: str) -> list[int]:
     return [OPERATION_KINDS.index(kind) for kind in kinds]
 
 
+def kind_filter(
+    column: ColumnElement[Any],  # Any: as above
+    *several: tuple[str, str],
+    key: str = "kind",
+    words: str = "of kind {}",
+    label: str = "Kind",
+) -> Filter:
+    """Rows with an operation of some kinds; `several` are choices of more than one."""
+    choices = (*((kind, kind) for kind in OPERATION_KINDS), *several)
+    return Filter(key, one_of(OPERATION_KINDS), words_of(OPERATION_KINDS, column), words, label, show=" or ".join, choices=choices)
+
+
 _latency = operation.c.completed_ns - operation.c.posted_ns
 _moment = func.coalesce(operation.c.posted_ns, operation.c.completed_ns)
 
@@ -134,19 +147,7 @@ FILTERS = (
     owner_filter(operation.c.socket_n),
     socket_filter(operation.c.socket_n),
     *connection_filters(operation.c.socket_n, peer_n=operation.c.peer_n),
-    Filter(
-        "kind",
-        one_of(OPERATION_KINDS),
-        words_of(OPERATION_KINDS, operation.c.kind),
-        "of kind {}",
-        "Kind",
-        show=" or ".join,
-        choices=(
-            *((kind, kind) for kind in OPERATION_KINDS),
-            ("send,sendto,sendmsg", "all sends"),
-            ("recv,recvfrom,recvmsg", "all receives"),
-        ),
-    ),
+    kind_filter(operation.c.kind, ("send,sendto,sendmsg", "all sends"), ("recv,recvfrom,recvmsg", "all receives")),
     Filter(
         "outcome",
         one_of(OUTCOMES),
