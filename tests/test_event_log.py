@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from app.cli import main
 from collector.clock import FILETIME_PER_SECOND
-from collector.errors import CollectCancelled, EmptyTrace, FormatError, TraceError
+from collector.errors import EmptyTrace, FormatError, TraceError
 from collector.etlwriter import EtlWriter
 from collector.events.afd import AFD
-from collector.packages import traces_in
 from collector.texts import event_log
 from tests.build import Trace, afd
 from tests.build.evtx import CHUNK_BYTES, FILE_HEADER_BYTES, evtx, evtx_of
@@ -189,12 +188,6 @@ def test_without_the_library_there_are_two_ways_on(
         collected(path, tmp_path)
     assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 1
     assert "wevtutil" in capsys.readouterr().err
-
-
-def test_reading_can_be_cancelled(tmp_path: Path) -> None:
-    path = put(tmp_path, log_of(tmp_path, a_trace()))
-    with pytest.raises(CollectCancelled):
-        list(traces_in(path, should_cancel=lambda: True))
 
 
 def test_an_event_log_of_others_is_collected_and_said_to_have_no_sockets(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.cli import main
-from collector.errors import CollectCancelled, EmptyTrace, FormatError
+from collector.errors import EmptyTrace, FormatError
 from collector.events.afd import AFD
-from collector.packages import traces_in
 from collector.schema import EventSchema, bool32, i32, u32
 from collector.texts import form_of
 from collector.texts.unread import NoMoment
@@ -301,12 +300,6 @@ def test_a_packed_text_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 0
     assert "1 socket," in capsys.readouterr().out
     assert main(["inspect", str(path)]) in (0, 3)
-
-
-def test_reading_can_be_cancelled(tmp_path: Path) -> None:
-    path = put(tmp_path, xml_of(tmp_path, a_trace()))
-    with pytest.raises(CollectCancelled):
-        list(traces_in(path, should_cancel=lambda: True))
 
 
 @settings(max_examples=40, deadline=None)

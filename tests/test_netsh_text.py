@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.cli import main
-from collector.errors import CollectCancelled, EmptyTrace
+from collector.errors import EmptyTrace
 from collector.events.afd import AFD
 from collector.packages import traces_in
 from collector.schema import key_of
@@ -225,12 +225,6 @@ def test_other_text_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = put(tmp_path, "[1] the first\n")
     assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 1
     assert "this is not an ETL file" in capsys.readouterr().err
-
-
-def test_reading_can_be_cancelled(tmp_path: Path) -> None:
-    path = put(tmp_path, text_of(tmp_path, a_trace()))
-    with pytest.raises(CollectCancelled):
-        list(traces_in(path, should_cancel=lambda: True))
 
 
 @settings(max_examples=40, deadline=None)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import collector
-from collector.errors import TraceError
+from collector.errors import CollectCancelled, TraceError
 from collector.packages import traces_in
 from collector.readers import reader_for
 from collector.readers.problems import DAMAGED_TEXT
@@ -287,6 +287,12 @@ def test_a_last_value_that_is_cut_is_not_taken_for_a_whole_one(tmp_path: Path) -
     assert found.report.is_limited
     said = found.one("SELECT text FROM v_problems WHERE kind = 'damaged_text'")
     assert said.endswith("the reason: its last line has no end, so it may be cut.")
+
+
+def test_reading_can_be_cancelled(form: str, tmp_path: Path) -> None:
+    path = put(tmp_path, TEXT_WRITERS[form](a_trace().write(tmp_path / "written.etl")))
+    with pytest.raises(CollectCancelled):
+        list(traces_in(path, should_cancel=lambda: True))
 
 
 MOST_BYTES_AN_EVENT = 60

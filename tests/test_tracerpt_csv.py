@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.cli import main
-from collector.errors import CollectCancelled, EmptyTrace, FormatError
+from collector.errors import EmptyTrace, FormatError
 from collector.packages import traces_in
 from collector.texts import form_of
 from collector.texts.cells import Cells
@@ -243,12 +243,6 @@ def test_other_csv_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path = put(tmp_path, "name,type\na,b\n")
     assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 1
     assert "this is not an ETL file" in capsys.readouterr().err
-
-
-def test_reading_can_be_cancelled(tmp_path: Path) -> None:
-    path = put(tmp_path, csv_of(tmp_path, a_trace()))
-    with pytest.raises(CollectCancelled):
-        list(traces_in(path, should_cancel=lambda: True))
 
 
 @settings(max_examples=40, deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.cli import main
-from collector.errors import CollectCancelled, EmptyTrace, FormatError, TraceError
+from collector.errors import EmptyTrace, FormatError, TraceError
 from collector.etlwriter import EtlWriter
 from collector.events.afd import AFD
 from collector.packages import traces_in
@@ -211,12 +211,6 @@ def test_other_text_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = put(tmp_path, "Begin\n")
     assert main(["collect", "--database", str(tmp_path / "db"), str(path)]) == 1
     assert "xperf dumper can be read" in capsys.readouterr().err
-
-
-def test_reading_can_be_cancelled(tmp_path: Path) -> None:
-    path = put(tmp_path, text_of(tmp_path, a_trace()))
-    with pytest.raises(CollectCancelled):
-        list(traces_in(path, should_cancel=lambda: True))
 
 
 @settings(max_examples=40, deadline=None)
