@@ -1,6 +1,7 @@
 """A list in the order of its process is read process by process: the same rows as sorting all of them gives."""
 
 import random
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,7 @@ from collector.store.tables import TRACE
 from tests.build.answers import as_json
 from tests.build.database import BUILT_KEY, built_database
 from tests.build.served import served
+from tests.test_query_plans import statements
 
 IMAGES = ("b.exe", "a.exe", None, "c.exe", "a.exe")
 """Two processes of one image, one of none; the last socket has no process, and one operation is on no socket of the table."""
@@ -25,7 +27,7 @@ def _built() -> dict[str, list[dict[str, object]]]:
     chosen = random.Random(5)
     numbers = [chosen.randrange(1, SOCKETS + 2) for _ in range(80)]
     return {
-        "process": [{"pid": 100 + i, "image": image, "first_ns": i} for i, image in enumerate(IMAGES)],
+        "process": [{"pid": 100 + i, "image": image, "first_ns": i} for i, image in enumerate((*IMAGES, "idle.exe"))],
         "owner": [{"process_n": i + 1, "first_ns": i} for i in range(len(IMAGES))],
         "socket": [
             {"endpoint": 16 + i, "process_n": i + 1 if i < len(IMAGES) else None, "first_ns": i, "end": "open_at_end"}
@@ -66,6 +68,13 @@ def test_pages_by_process_are_those_of_the_sorted_list(client: TestClient, monke
         found += [row["posted_len"] for row in listing["rows"]]
         path = listing["next"]
     assert found == _expected(falls=sort.startswith("-"))
+
+
+def test_of_a_process_without_operations_nothing_is_read(client: TestClient) -> None:
+    with statements() as asked:
+        as_json(client, f"/t/{BUILT_KEY}/operations?sort=process&limit=200")
+    numbers = [text for text, _ in asked if re.match(r"SELECT operation\.n\s+FROM operation\b.*ORDER BY", text, re.DOTALL)]
+    assert len(numbers) == len(set(IMAGES))
 
 
 def test_a_filter_sorts_what_it_leaves(client: TestClient) -> None:
