@@ -53,6 +53,7 @@ async def unless_cancelled(wanted: Awaitable[T], should_cancel: Callable[[], boo
     """Wait for something. Raises CollectCancelled as soon as that is wanted, and what the awaited raises."""
     task = asyncio.ensure_future(wanted)
     try:
+        await asyncio.sleep(0)  # it begins, and so does a client that was made for it: Python warns of what never began
         while not task.done():
             if should_cancel():
                 raise CollectCancelled("Cancelled. Nothing was stored.")
@@ -93,7 +94,7 @@ def differences(versions: Mapping[str, Any]) -> str:  # Any: what Dask says of e
 async def _client_of(address: str, should_cancel: Callable[[], bool]) -> Client:
     client = Client(address, asynchronous=True, timeout=CONNECT_SECONDS, set_as_default=False)
     try:
-        return await unless_cancelled(asyncio.wait_for(_begun(client), CONNECT_SECONDS), should_cancel)
+        return await unless_cancelled(_begun(client), should_cancel)
     except BaseException as error:
         await client.close()
         if isinstance(error, TypeError):  # no certificates were configured for an encrypted connection
@@ -110,7 +111,8 @@ async def _client_of(address: str, should_cancel: Callable[[], bool]) -> Client:
 
 
 async def _begun(client: Client) -> Client:
-    begun: Client = await client
+    async with asyncio.timeout(CONNECT_SECONDS):
+        begun: Client = await client
     return begun
 
 

@@ -12,18 +12,20 @@ from distributed import Event, Status, Worker, get_client, get_worker
 from collector.collecting import Outcome, outcomes_of
 from collector.errors import (
     AlreadyCollected,
+    CollectCancelled,
     FleetError,
     PackageError,
     SourceError,
     StoreError,
     StoreLocked,
+    StoreUnreachable,
     TraceError,
 )
 from collector.fleet.orders import Answer, Order
 from collector.pipeline import ImportReport, import_trace
 from collector.source import Source
 from collector.stages import Progress, program_version
-from collector.store.stores import TraceStore, open_store
+from collector.store.stores import TraceStore, is_server, open_store
 from collector.symbols import Symbols
 
 __all__ = ["ASK_SECONDS", "Here", "collected", "collected_here"]
@@ -34,6 +36,8 @@ _TELL_SECONDS = 0.5
 _ENDING = (Status.closing, Status.closed, Status.stopping, Status.stopped, Status.failed)
 _PATIENCE_SECONDS = 10.0
 """How long another collector of the same trace is waited for: one that lost its scheduler, and stops now, may still hold it."""
+_AWAY_SECONDS = 60.0
+"""How long a server of a database that is away is waited for: one that is restarted comes back soon."""
 _LOOK_SECONDS = 0.2
 
 
@@ -96,7 +100,7 @@ def _store_of(order: Order, here: Here) -> TraceStore:
             "Install the same version on all machines."
         )
     store = open_store(order.database)
-    if order.mark is not None and not store.is_being_collected(order.mark):
+    if order.mark is not None and not _is_seen(order.mark, store, here, _PATIENCE_SECONDS if is_server(order.database) else 0.0):
         raise StoreError(
             f"{store.title}: the worker {here.name} sees another database of this name, or none, or its locks do not reach there. "
             "Share the folder under the same path with all workers, or name a database server."
@@ -104,9 +108,28 @@ def _store_of(order: Order, here: Here) -> TraceStore:
     return store
 
 
+def _is_seen(mark: str, store: TraceStore, here: Here, patience_seconds: float) -> bool:
+    """Whether the mark is in the database, once its server is there, and a moment after that. Raises StoreError, CollectCancelled."""
+    began = lost = time.monotonic()
+    while True:
+        now = time.monotonic()
+        try:
+            if store.is_being_collected(mark):
+                return True
+            if now - lost >= patience_seconds:
+                return False
+        except StoreUnreachable:
+            if now - began >= _AWAY_SECONDS:
+                raise
+            lost = now
+        if here.should_cancel():
+            raise CollectCancelled("Cancelled. Nothing was stored.")
+        time.sleep(_LOOK_SECONDS)
+
+
 def _imported(source: Source, store: TraceStore, here: Here, order: Order, shown: str | None, symbols: Symbols | None) -> ImportReport:
-    """Import one trace, after another collector of it if that is done soon. Raises TraceError."""
-    given_up = time.monotonic() + _PATIENCE_SECONDS
+    """Import one trace, after another collector of it if that is done soon, and anew after the server was away. Raises TraceError."""
+    failed: float | None = None
     while True:
         try:
             return import_trace(
@@ -119,8 +142,9 @@ def _imported(source: Source, store: TraceStore, here: Here, order: Order, shown
                 symbols=symbols,
                 limits=order.limits,
             )
-        except StoreLocked:
-            if time.monotonic() > given_up:
+        except (StoreLocked, StoreUnreachable) as error:
+            failed = failed or time.monotonic()  # a server that ends again while it gets the same file is not waited for again
+            if time.monotonic() - failed > (_PATIENCE_SECONDS if isinstance(error, StoreLocked) else _AWAY_SECONDS):
                 raise
         time.sleep(_LOOK_SECONDS)
 

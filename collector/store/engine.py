@@ -203,6 +203,9 @@ class TraceFolder:
         """Hold the lock of a trace; the system lets go of it when the process ends. Raises StoreLocked with the message `busy`."""
         return locks.held(self.lock_path(key), busy)
 
+    def hold_still(self, key: str) -> None:
+        """Nothing: the lock of a file is not lost."""
+
     def place(self, key: str, should_cancel: Callable[[], bool] | None = None) -> None:
         """Let the finished file take the trace's place. Whoever asks holds its lock. Raises StoreError, CollectCancelled."""
         put_in_place(self.part_path(key), self.trace_path(key), should_cancel)

@@ -236,7 +236,7 @@ class TraceServer:
         should_cancel = should_cancel or (lambda: False)
         connection = self._held[key]
         with self._named():
-            self._hold_still(connection, key)
+            self.hold_still(key)
             with connection.begin(), postgresql.ended_by(connection, should_cancel, "Cancelled. Nothing was stored."):
                 if is_distributed(connection):
                     one_after_another(connection)
@@ -249,15 +249,18 @@ class TraceServer:
         remove_part(self.part_path(key))
         self._sweep()
 
-    def _hold_still(self, connection: Connection, key: str) -> None:
-        """Take the lock of a trace again where the server was restarted since. Raises StoreLocked where somebody else has it now."""
-        try:
-            connection.exec_driver_sql("SELECT 1")
-        except StoreUnreachable:
+    def hold_still(self, key: str) -> None:
+        connection = self._held[key]
+        if not connection.invalidated:  # else it was lost before, and the server was away since
+            with contextlib.suppress(StoreUnreachable):
+                connection.exec_driver_sql("SELECT 1")
+                return connection.commit()
+            connection.invalidate()
+        connection.rollback()
+        if not try_hold(connection, lock_of(key)):
             connection.invalidate()
             connection.rollback()
-            if not try_hold(connection, lock_of(key)):
-                raise StoreLocked(f"{key}: the server was restarted, and another collector collects this trace now.") from None
+            raise StoreLocked(f"{key}: the server was restarted, and another collector collects this trace now.")
         connection.commit()
 
     @contextlib.contextmanager

@@ -84,6 +84,9 @@ class TraceStore(Protocol):
     def collecting(self, key: str, busy: str) -> AbstractContextManager[None]:
         """Hold the lock of a trace; the lock ends with its holder, however that ends. Raises StoreLocked with the message `busy`."""
 
+    def hold_still(self, key: str) -> None:
+        """Take a lock that is held again where it was lost since, as by a restart of the server. Raises StoreLocked, StoreError."""
+
     def is_being_collected(self, key: str) -> bool:
         """Whether a living process holds the lock of a trace."""
 

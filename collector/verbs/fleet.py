@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["add_fleet", "collect_by_fleet", "wrong_fleet"]
 
 _WAIT_SECONDS = 60.0
+_SECONDS_BETWEEN_LOOKS = 1.0
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
 
 
@@ -205,8 +207,27 @@ def _marked(store: "TraceStore") -> Iterator[str]:
 
     Catalog(store)
     mark = f"fleet-{uuid.uuid4().hex[:12]}"
-    with store.collecting(mark, f"{store.title}: another command has the mark {mark}."):
+    with store.collecting(mark, f"{store.title}: another command has the mark {mark}."), _kept(store, mark):
         yield mark
+
+
+@contextlib.contextmanager
+def _kept(store: "TraceStore", mark: str) -> Iterator[None]:
+    """Take the lock again whenever a server was restarted: workers that do not see it store nothing."""
+    is_over = threading.Event()
+
+    def keep() -> None:
+        while not is_over.wait(_SECONDS_BETWEEN_LOOKS):
+            with contextlib.suppress(StoreError):  # it is still away
+                store.hold_still(mark)
+
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        keeper.join()
 
 
 def _orders(args: argparse.Namespace, files: dict[str, str], store: "TraceStore", mark: str, limits: "Limits") -> "list[Order]":

@@ -1,6 +1,9 @@
 """A cluster of worker processes collects many files; workers die, files are damaged, users change their minds."""
 
+import contextlib
+import gc
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -13,13 +16,18 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
+from collector.errors import CollectCancelled
+from collector.fleet.orders import Order
+from collector.stages import program_version
 from collector.store.catalog import Catalog
 from collector.store.engine import TraceFolder
+from collector.verbs.fleet import _Shown
 from tests.build import Trace, afd
 from tests.build.packages import zip_of
 
 pytest.importorskip("distributed", reason='collecting by a cluster needs the package "distributed"')
 
+from collector.fleet.running import carried_out
 from tests.fleet.cluster import Cluster, local_cluster, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers are killed by means that Windows lacks")
@@ -187,6 +195,20 @@ def test_cancelling_stops_the_workers(cluster: Cluster, database: TraceFolder, t
     assert set(found.values()) <= {"interrupted"}
     assert main(["collect", str(tmp_path / "traces"), "--scheduler", cluster.address, "--database", str(database.root)]) == 0
     assert set(states(database).values()) == {"complete"}
+
+
+@pytest.mark.parametrize("looks", range(5))
+def test_cancelling_early_is_quiet(cluster: Cluster, database: TraceFolder, tmp_path: Path, looks: int) -> None:
+    """Python warns of what was to be waited for and never began; here that is an error."""
+    file = write(tmp_path / "one.etl", 1)
+    order = Order(0, "run", program_version(), file.name, str(file), str(database.root), "fleet-1")
+    asked = itertools.count()
+    database.make()
+    with database.collecting("fleet-1", ""), contextlib.suppress(CollectCancelled), contextlib.closing(_Shown()) as shown:
+        carried_out(cluster.address, [order], lambda: next(asked) >= looks, shown, wait_seconds=60)
+    gc.collect()
+    Catalog(database).settle()
+    assert set(states(database).values()) <= {"interrupted", "complete"}  # the latter where it was done before it was cancelled
 
 
 def test_the_scheduler_is_lost(database: TraceFolder, tmp_path: Path) -> None:
