@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from collector.errors import AlreadyCollected, CollectCancelled, NothingLeft, StoreError, TraceError
+from collector.errors import AlreadyCollected, CollectCancelled, NothingLeft, StoreError, StoreFull, TraceError
 from collector.limits import Limits
 from collector.model.counting import Counting
 from collector.plain import storable
 from collector.raw import Reader
 from collector.readers import reader_for
+from collector.room import advice_on_temporary_files, is_full
 from collector.source import Source
 from collector.stages import Import, ImportReport, Progress, ignore, never, program_version
 from collector.store.catalog import Catalog
@@ -110,8 +111,13 @@ def _writer(folder: TraceStore, key: str, source: Source, should_cancel: Callabl
     """The unfinished file of a trace."""
     counter = None if limits else Counting  # of a part, what is left of it is counted
     is_beside = _is_worth_a_process(source)
-    with _rare_collections(), TraceWriter(folder, key, should_cancel=should_cancel, is_beside=is_beside, counter=counter) as writer:
-        yield writer
+    try:
+        with _rare_collections(), TraceWriter(folder, key, should_cancel=should_cancel, is_beside=is_beside, counter=counter) as writer:
+            yield writer
+    except OSError as error:  # what the database is refused has another name by now
+        if is_full(error):
+            raise StoreFull(advice_on_temporary_files()) from error
+        raise
 
 
 def trace_key(source: Source, should_cancel: Callable[[], bool] = never) -> str:

@@ -12,8 +12,9 @@ from pathlib import Path
 from pickle import dumps
 from typing import Any
 
-from collector.errors import CollectCancelled, StoreError, TraceError
+from collector.errors import CollectCancelled, StoreError, StoreFull, TraceError
 from collector.model.block import Block, Row
+from collector.room import advice_on_temporary_files
 from collector.store import dialects
 from collector.store.counter import Ending, MakeCounter, name_of
 from collector.store.frames import FINISHED, Part, rows_frame, write_frame
@@ -173,6 +174,8 @@ class Beside:
         if "code" in answer:
             error = dialects.error_of(answer["code"], answer["text"], self._path)
             return error or StoreError(f"{self._path}: the trace cannot be written ({answer['text']}). Nothing was stored.")
+        if "full" in answer:
+            return StoreFull(advice_on_temporary_files())
         if "failed" in answer:
             return StoreError(f"{self._path}: writing the trace failed ({answer['failed']}). Nothing was stored.")
         return StoreError(

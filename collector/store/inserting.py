@@ -17,6 +17,7 @@ from typing import IO
 
 from collector.memory import give_back
 from collector.model.block import count_of
+from collector.room import is_full
 from collector.store.bulk import PRAGMA_TO_APPEND, PRAGMAS_TO_INDEX, Inserter, connected
 from collector.store.counter import INDEXED, Counter, Ending, counter_named
 from collector.store.frames import FINISHED, RowsAside, plain_tuples, read_frame
@@ -28,8 +29,8 @@ def main() -> int:
     """The first frame says what to write to; then frames of rows; `FINISHED` ends them, which a line on stdout confirms.
 
     That line, the last, is `{"counted": …}` with the number of rows of each table that a counter made, or `{"code": …, "text": …}` with the
-    error of SQLite, or `{"failed": …}` for what only our own fault can cause. `{"reached": INDEXED}` may come before it; then the process
-    goes on when it is told to, by a byte.
+    error of SQLite, or `{"full": true}` where temporary files have no room, or `{"failed": …}` for what only our own fault can cause.
+    `{"reached": INDEXED}` may come before it; then the process goes on when it is told to, by a byte.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the collector, which ends this process
     if sys.platform == "win32":
@@ -44,6 +45,8 @@ def main() -> int:
         answer = {"code": getattr(error, "sqlite_errorcode", 0), "text": str(error)}
     except (EOFError, KeyboardInterrupt):
         return 1
+    except OSError as error:
+        answer = {"full": True} if is_full(error) else {"failed": f"{type(error).__name__}: {error}"}
     except Exception as error:
         answer = {"failed": f"{type(error).__name__}: {error}"}
     _say(answer)

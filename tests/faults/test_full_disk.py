@@ -1,6 +1,7 @@
 """A disk that is really full: a small file system in memory, where the system lets one be mounted."""
 
 import hashlib
+import os
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from tests.faults.folder import ROOT, collecting, in_form, story
 SIZES_KB = (160, 400, 700)
 """Of the file system: too small for the catalog beside a trace, for the rows of a trace, for its indexes."""
 SENDS = 4000
+MANY_SENDS = 70_000
+"""So many that roll-ups do not wait in memory alone."""
+SPILLS_SOON = "from collector.model.rollups import SocketRollups; SocketRollups.__init__.__kwdefaults__['stretch'] = 100"
 NO_RESERVE = "from collector import room; room.ROOM_BYTES = room.CHECK_BYTES = 0"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="such a file system is made by means that Windows lacks")
@@ -39,9 +43,12 @@ def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]
         subprocess.run(["umount", str(path)], check=True)
 
 
-def collect(file: Path, database: Path, *, is_beside: bool = False, before: str = "") -> "subprocess.CompletedProcess[str]":
+def collect(
+    file: Path, database: Path, *, is_beside: bool = False, before: str = "", temporary: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
     command = collecting(file, database, is_beside=is_beside, before=before)
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environment = os.environ | ({"TMPDIR": str(temporary)} if temporary else {})
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
 
 
 @pytest.mark.parametrize("is_beside", [False, True], ids=["one process", "two processes"])
@@ -72,6 +79,20 @@ def test_a_full_disk_is_said_and_leaves_no_half_trace(small_disk: Path, tmp_path
     for path in (traces.catalog_path, *traces.traces_path.glob("*.db")):
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], path
+
+
+@pytest.mark.parametrize(("is_beside", "sends", "before"), [(False, SENDS, SPILLS_SOON), (True, MANY_SENDS, "")], ids=["one", "two"])
+@pytest.mark.parametrize("small_disk", [160], indirect=True)
+def test_a_full_disk_of_temporary_files(small_disk: Path, tmp_path: Path, sends: int, before: str, *, is_beside: bool) -> None:
+    file, database = story(sends, 2).write(tmp_path / "tested.etl"), tmp_path / "database"
+
+    done = collect(file, database, is_beside=is_beside, before=before, temporary=small_disk)
+
+    (line,) = done.stderr.strip().splitlines()
+    assert (done.returncode, f"{small_disk}: no space is left" in line, "set TMPDIR" in line) == (1, True, True)
+    assert [path.name for path in (database / "traces").iterdir() if path.suffix != ".lock"] == []
+    assert [entry.state for entry in Catalog(TraceFolder(database)).entries()] == ["interrupted"]
+    assert collect(file, database, is_beside=is_beside).returncode == 0
 
 
 @pytest.mark.parametrize(
