@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8350
 DEMO_DATABASE ?= $(VENV)/demo
 
-.PHONY: demo test test-server setup lint types unit browser migrations docs screenshots fuzz faults bench clean chromium constraints licences audit sbom load api datasette
+.PHONY: demo test test-server setup lint types unit coverage browser migrations docs screenshots fuzz faults bench clean chromium constraints licences audit sbom load api datasette
 
 demo: $(VENV)/.installed ## a running dashboard with the sample trace
 	$(BIN)/sockscope demo --database $(DEMO_DATABASE) --port $(PORT)
@@ -24,7 +24,10 @@ types: setup
 migrations: setup ## a migrated database equals the tables the code declares
 	$(BIN)/python -m pytest -q tests/test_migrations.py
 
-unit: setup ## all tests, Python, JavaScript and browser, with a coverage figure
+unit: setup ## all tests, Python, JavaScript and browser
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+coverage: setup ## the same, and which lines no test ran, in half as much time again
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 test-server: setup chromium ## the tests that ask a database once more, with a PostgreSQL server in the place of folders of traces
