@@ -1,12 +1,13 @@
 """What a view is handed: the trace it was asked about, open for reading, and the catalog."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Path, Request
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from app import clockface
 from app.errors import BadRequest, Choice, NotFound, OtherName, SeveralFit, StillCollecting
@@ -15,6 +16,7 @@ from app.living import living_head, version_of
 from app.page import Crumb, TraceHead
 from app.queries import catalog, names, trace
 from app.urls import Urls
+from collector.errors import StoreUnreachable
 from collector.store.stores import TraceStore
 
 __all__ = ["LEAST_DIGITS", "LIVE_PREFIX", "Catalog", "OpenTrace", "ReadTrace", "TraceKey", "meant_by", "open_catalog", "open_trace"]
@@ -59,7 +61,7 @@ def open_trace(request: Request, trace_key: TraceKey) -> Iterator[OpenTrace]:
     if not all(c.isascii() and (c.isalnum() or c in "-_") for c in key) or not folder.has_trace(key):
         _explain_absence(request, key)
     version = version_of(folder, key)  # before it is opened: a newer state is then asked for once too often, never too rarely
-    with folder.trace(key).connect() as db:
+    with _reading(folder.trace(key)) as db:
         try:
             clockface.shown_face(trace.start_utc(db))  # before any time is read: it may be the wall clock's
         except ValueError as error:
@@ -84,8 +86,19 @@ def open_catalog(request: Request) -> Iterator[Connection | None]:
     if not folder.has_catalog():
         yield None
         return
-    with folder.catalog().connect() as db:
+    with _reading(folder.catalog()) as db:
         yield db
+
+
+@contextmanager
+def _reading(engine: Engine) -> Iterator[Connection]:
+    """A connection; where its server went away after the page had its answers, that is no fault of the page."""
+    db = engine.connect()
+    try:
+        yield db
+    finally:
+        with suppress(StoreUnreachable):
+            db.close()
 
 
 def meant_by(db: Connection, key: str) -> list[catalog.EntryRow]:

@@ -102,8 +102,10 @@ def _check_ports(url: URL) -> None:
 
 
 def shown(url: URL) -> str:
-    """The address as messages show it, without a password."""
-    plain = url.difference_update_query(["password"]).set(drivername=url.drivername.partition("+")[0])
+    """The address as messages show it, without a password of any kind, also where it is called so by mistake."""
+    plain = url.difference_update_query([name for name in url.query if "pass" in name.lower()]).set(
+        drivername=url.drivername.partition("+")[0]
+    )
     return plain.render_as_string(hide_password=True).replace("%2F", "/")
 
 

@@ -1,6 +1,7 @@
 """Where traces are kept, whichever it is: a folder of SQLite files, or a PostgreSQL server."""
 
 import os
+import re
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,6 +16,11 @@ __all__ = ["UNFINISHED", "TraceStore", "is_alive", "is_server", "open_store", "s
 
 UNFINISHED = ("collecting", "live")
 """States of a trace that a collector works on, and ends."""
+
+_MEANT_AS_ADDRESS = re.compile(
+    r"\s*(postgres(ql)?(\+\w+)?(:|/+\w+:)|(host|hostaddr|port|dbname|user|password|service|sslmode)\s*=)", re.IGNORECASE
+)
+"""A mistyped address, or one in libpq's other way of writing: as a folder it would be made, with a password in its name."""
 
 
 class TraceStore(Protocol):
@@ -125,8 +131,8 @@ def settled_state(store: TraceStore, key: str, state: str) -> str:
 
 
 def is_server(text: str) -> bool:
-    """Whether a text is the address of a server and not the path of a folder."""
-    return "://" in text
+    """Whether a text is the address of a server, or can only be meant as one, and not the path of a folder."""
+    return "://" in text or (_MEANT_AS_ADDRESS.match(text) is not None and not Path(text).exists())
 
 
 def open_store(place: Path | str | None = None, *, limit_seconds: float = QUERY_SECONDS) -> TraceStore:

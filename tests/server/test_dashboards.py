@@ -5,14 +5,16 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from fastapi import Request
 from fastapi.testclient import TestClient
 
 from app.cli import main
+from app.deps import open_catalog, open_trace
 from app.main import create_app
 from app.settings import Settings
 from collector.errors import StoreReadOnly
@@ -127,6 +129,21 @@ def test_a_dashboard_waits_for_its_server_and_goes_on_by_itself(
     assert client.get("/healthz").status_code == 200
     cluster.restart()
     assert client.get(f"/t/{KEY}/sockets?format=json").json() == before
+
+
+@pytest.mark.parametrize("open_one", [lambda request: open_trace(request, KEY), open_catalog], ids=["trace", "catalog"])
+def test_a_server_that_ends_after_the_last_answer_is_no_fault_of_the_page(
+    filled: TraceServer, cluster: Cluster, open_one: Callable[[Request], Iterator[object]]
+) -> None:
+    app = create_app(Settings(database=filled.address))
+    try:
+        with TestClient(app):
+            opened = open_one(Request({"type": "http", "app": app, "headers": [], "query_string": b"", "path": "/"}))
+            assert next(opened) is not None
+            cluster.stop("immediate")
+            assert next(opened, "over") == "over"
+    finally:
+        cluster.restart()
 
 
 def test_the_list_of_traces_asks_no_more_for_many(filled: TraceServer, server_url: str, stack: ExitStack) -> None:
