@@ -1,6 +1,7 @@
 """The command line: one clear line for each wrong input, exit statuses, and nothing slow for a help text."""
 
 import importlib
+import io
 import json
 import os
 import re
@@ -264,6 +265,24 @@ def test_a_closed_terminal_asks_too_unless_it_is_to_be_ignored() -> None:
             assert not should_cancel()
     finally:
         signal.signal(signal.SIGHUP, inherited)
+
+
+class Terminal(io.StringIO):
+    """What a user sees, with all that was drawn over."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_progress_bar_shows_each_stage(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("LINES", "50")
+
+    assert run("collect", file)[0] == 0
+    drawn = re.findall(r"(\w+), [\d,]+ events, [\d,]+/s\]", terminal.getvalue())
+    assert list(dict.fromkeys(drawn)) == ["reading", "joining", "indexing", "checking"]
 
 
 def test_an_interrupt_while_collecting_stores_nothing(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:

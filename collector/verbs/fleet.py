@@ -10,18 +10,16 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from collector.errors import CollectCancelled, FleetError, SourceError, StoreError, TraceError
-from collector.plain import plain_line, say
+from collector.plain import say
 from collector.verbs.arguments import checked, tell_note
 from collector.verbs.gating import verdict_of
 from collector.verbs.growing import seconds
-from collector.verbs.storing import Results, say_outcome, tell
+from collector.verbs.storing import Bar, Results, say_outcome, tell
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from collector.fleet.orders import Answer, Order
     from collector.limits import Limits
     from collector.stages import Progress
@@ -116,7 +114,7 @@ class _Shown:
 
     def __init__(self) -> None:
         self.begun_ones: set[int] = set()
-        self._bars: dict[int, tqdm[NoReturn]] = {}
+        self._bars: dict[int, Bar] = {}
         self._results = Results()
         self._is_cancelled = False
 
@@ -130,16 +128,11 @@ class _Shown:
         self.begun_ones.add(order.number)
 
     def moved(self, order: "Order", progress: "Progress") -> None:
-        from tqdm import tqdm
-
         if order.number not in self._bars:
-            self._bars[order.number] = tqdm(
-                total=progress.bytes_total, unit="B", unit_scale=True, desc=plain_line(Path(order.file).name), leave=False, disable=None
-            )
+            self._bars[order.number] = Bar(Path(order.file).name, progress.bytes_total)
         bar = self._bars[order.number]
-        bar.total = progress.bytes_total
-        bar.set_postfix_str(f"{progress.stage}, {progress.records:,} events", refresh=False)
-        bar.update(progress.bytes_done - bar.n)
+        bar.expect(progress.bytes_total)
+        bar.show(progress)
 
     def answered(self, order: "Order", answer: "Answer") -> bool:
         if (bar := self._bars.pop(order.number, None)) is not None:

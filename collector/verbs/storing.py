@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from collector.errors import AlreadyCollected, CollectCancelled, Severity, StoreError, StoreLocked
 from collector.plain import plain_line, say
 from collector.verbs.arguments import tell_note
 
 if TYPE_CHECKING:
+
     from collector.collecting import Outcome
     from collector.limits import Limits
     from collector.pipeline import ImportReport, Progress
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collector.store.stores import TraceStore
     from collector.symbols import Symbols
 
-__all__ = ["Results", "collect_file", "collect_source", "say_outcome", "summary", "tell"]
+__all__ = ["Bar", "Results", "collect_file", "collect_source", "say_outcome", "summary", "tell"]
 
 _OF_ONE_FILE = (AlreadyCollected, StoreLocked)
 """Errors of the database after which other files can still be collected."""
@@ -133,6 +134,31 @@ def say_outcome(outcome: "Outcome") -> None:
         say(summary(outcome.report), flush=True)
 
 
+class Bar:
+    """The progress bar of one trace on stderr, where that is a terminal."""
+
+    def __init__(self, name: str, total: int | None) -> None:
+        from tqdm import tqdm
+
+        self._bar: tqdm[NoReturn] = tqdm(total=total, unit="B", unit_scale=True, desc=plain_line(name), leave=False, disable=None)
+        self._stage = ""
+
+    def show(self, progress: "Progress", rate: str = "") -> None:
+        """Move on. A new stage is drawn at once: after reading no bytes count, and tqdm draws only when they do."""
+        self._bar.set_postfix_str(f"{progress.stage}, {progress.records:,} events{rate}", refresh=False)
+        self._bar.update(progress.bytes_done - self._bar.n)
+        if progress.stage != self._stage:
+            self._stage = progress.stage
+            self._bar.refresh()
+
+    def expect(self, total: int | None) -> None:
+        """Have so many bytes be all."""
+        self._bar.total = total
+
+    def close(self) -> None:
+        self._bar.close()
+
+
 def collect_source(
     source: "Source",
     folder: "TraceStore",
@@ -144,17 +170,13 @@ def collect_source(
     limits: "Limits | None" = None,
 ) -> "ImportReport":
     """Collect one trace with a progress bar on stderr, then say there what limits it. Raises TraceError."""
-    from tqdm import tqdm
-
     from collector.pipeline import import_trace
 
-    with tqdm(total=source.size, unit="B", unit_scale=True, desc=plain_line(source.name), leave=False, disable=None) as bar:
+    with contextlib.closing(Bar(source.name, source.size)) as bar:
         began = time.monotonic()
 
         def show(progress: "Progress") -> None:
-            rate = progress.records / max(time.monotonic() - began, 0.001)
-            bar.set_postfix_str(f"{progress.stage}, {progress.records:,} events, {rate:,.0f}/s", refresh=False)
-            bar.update(progress.bytes_done - bar.n)
+            bar.show(progress, f", {progress.records / max(time.monotonic() - began, 0.001):,.0f}/s")
 
         report = import_trace(source, folder, show, should_cancel, keep=keep, name=name, symbols=symbols, limits=limits)
     tell(report)
