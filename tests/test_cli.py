@@ -299,6 +299,27 @@ def test_an_interrupt_while_collecting_stores_nothing(run: Run, file: str, monke
     assert "interrupted" in run("list")[1]
 
 
+def test_an_interrupt_among_several_files_leaves_what_was_stored(
+    run: Run, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from collector.stages import Import
+
+    other, third = (str(Trace().cpu(0, afd.opened(at_us=n)).write(tmp_path / f"{n}.etl")) for n in (20, 30))
+    whole, imports = Import.join, []
+
+    def interrupted(job: Import) -> None:
+        imports.append(job)
+        if len(imports) == 2:
+            signal.raise_signal(signal.SIGINT)
+        whole(job)
+
+    monkeypatch.setattr(Import, "join", interrupted)
+    status, out, err = run("collect", file, other, third)
+    assert (status, out.count("\n")) == (1, 1)
+    assert err.splitlines()[-2:] == ["Cancelled.", f"1 stored: {file}; 1 not stored: {other}; 1 not tried: {third}"]
+    assert "Nothing was stored" not in err
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with the collected sample."""

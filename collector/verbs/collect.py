@@ -119,7 +119,7 @@ def run(args: argparse.Namespace, should_cancel: Callable[[], bool]) -> int:
 def _collect_all(
     args: argparse.Namespace, folder: "TraceStore", should_cancel: Callable[[], bool], symbols: "Symbols | None", limits: Limits
 ) -> int:
-    results = Results()
+    results = Results(named=len(args.files))
     left = list(args.files)
     while left and not results.is_over:
         collect_file(
@@ -133,7 +133,7 @@ def _collect_all(
             limits=limits,
             most_unpacked=args.unpack_limit,
         )
-    if len(args.files) > 1 or results.count > 1:
+    if results.are_several:
         parts = (*results.parts(), ("not tried", left))
         say("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in parts if files), file=sys.stderr)
     not_stored = [*results.reasons, *((file, "It was not tried: collecting ended before.") for file in left)]

@@ -80,7 +80,7 @@ def _collected(
 
     with _marked(store) as mark:
         orders = _orders(args, files, store, mark, limits)
-        shown = _Shown()
+        shown = _Shown(len(orders))
         wait_seconds = _WAIT_SECONDS if args.wait_seconds is None else args.wait_seconds
         with contextlib.closing(shown):
             answers, trouble = carried_out(args.scheduler, orders, should_cancel, shown, wait_seconds=wait_seconds)
@@ -92,13 +92,13 @@ def _collected(
 
 def _ended(args: argparse.Namespace, orders: "Sequence[Order]", answers: "dict[int, Answer]", begun: set[int]) -> int:
     """Say what became of all files, in the order in which they were named; gives the exit status."""
-    results = Results()
+    results = Results(named=len(orders))
     for order in orders:
         for outcome in answers[order.number].outcomes if order.number in answers else ():
             results.add(outcome)
     unknown = [order.word for order in orders if order.number not in answers and order.number in begun]
     left = [order.word for order in orders if order.number not in answers and order.number not in begun]
-    if len(orders) > 1 or results.count > 1:
+    if results.are_several:
         parts = (*results.parts(), ("not known", unknown), ("not tried", left))
         say("; ".join(f"{len(files):,} {words}: {', '.join(files)}" for words, files in parts if files), file=sys.stderr)
     not_stored = [
@@ -112,10 +112,10 @@ def _ended(args: argparse.Namespace, orders: "Sequence[Order]", answers: "dict[i
 class _Shown:
     """Shows a run: a bar for each file that a worker is at, and lines for what became of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: int) -> None:
         self.begun_ones: set[int] = set()
         self._bars: dict[int, Bar] = {}
-        self._results = Results()
+        self._results = Results(named=named)
         self._is_cancelled = False
 
     def note(self, sentence: str) -> None:
@@ -148,7 +148,7 @@ class _Shown:
                     self._is_cancelled = True
                 if outcome.report is not None:
                     tell(outcome.report)
-                say_outcome(outcome)
+                say_outcome(outcome, is_one_of_several=self._results.are_several)
         return self._results.is_over
 
     def close(self) -> None:

@@ -12,7 +12,6 @@ from collector.plain import plain_line, say
 from collector.verbs.arguments import tell_note
 
 if TYPE_CHECKING:
-
     from collector.collecting import Outcome
     from collector.limits import Limits
     from collector.pipeline import ImportReport, Progress
@@ -41,10 +40,17 @@ class Results:
     is_over: bool = False
     is_watching: bool = False
     """Whether being told to stop is no failure."""
+    named: int = 1
+    """How many files the user named."""
 
     @property
     def count(self) -> int:
         return sum(len(files) for _, files in self.parts())
+
+    @property
+    def are_several(self) -> bool:
+        """Whether a line at the end says what became of each."""
+        return self.named > 1 or self.count > 1
 
     @property
     def status(self) -> int:
@@ -121,14 +127,16 @@ def collect_file(
         for outcome in outcomes:
             results.add(outcome)
             if not (results.is_watching and isinstance(outcome.error, CollectCancelled)):
-                say_outcome(outcome)
+                say_outcome(outcome, is_one_of_several=results.are_several)
             if results.is_over:
                 return
 
 
-def say_outcome(outcome: "Outcome") -> None:
+def say_outcome(outcome: "Outcome", *, is_one_of_several: bool) -> None:
     """Say what became of a trace: on stdout what was stored, on stderr why it was not."""
-    if outcome.error is not None:
+    if is_one_of_several and isinstance(outcome.error, CollectCancelled):
+        say("Cancelled.", file=sys.stderr, flush=True)  # what was stored before, the line at the end says
+    elif outcome.error is not None:
         say(str(outcome.error), file=sys.stderr, flush=True)
     elif outcome.report is not None:
         say(summary(outcome.report), flush=True)

@@ -173,8 +173,9 @@ def test_versions_that_differ_are_named() -> None:
     )
 
 
-def test_a_run_is_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    order, shown = order_for(file), _Shown()
+@pytest.mark.parametrize(("named", "said"), [(1, "Cancelled. Nothing was stored."), (2, "Cancelled.")])
+def test_a_run_is_shown(file: Path, capsys: pytest.CaptureFixture[str], named: int, said: str) -> None:
+    order, shown = order_for(file), _Shown(named)
     shown.begun(order, "tcp://a:1")
     shown.moved(order, Progress("reading", 10, 100, 3))
     shown.begun(order, "tcp://b:1")
@@ -186,7 +187,7 @@ def test_a_run_is_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.splitlines() == [
         "one.etl: the worker that collected it was lost; now it is collected by tcp://b:1.",
         "a note",
-        "Cancelled. Nothing was stored.",
+        said,
         "a note",
     ]
 
