@@ -92,6 +92,7 @@ def test_the_pages_of_a_heap_and_its_process_answer(import_trace: ImportTrace) -
         path = f"/t/{db.report.key}/heap/{process}"
         one, whole = as_json(client, f"{path}/{handle}"), as_json(client, path)
         growing = as_json(client, f"{path}/{handle}?from=0&to=65 ms")
+        table = text_of(client.get(path).text)
         unknown = text_of(client.get(f"{path}/{handle}?from=0&to=500 us").text)
 
     # Destroyed at 100 ms: what counts is what was there just before.
@@ -101,4 +102,7 @@ def test_the_pages_of_a_heap_and_its_process_answer(import_trace: ImportTrace) -
     assert [(row["verdict"], row["more_committed"] >> 20, row["more_held"] >> 20) for row in whole["fills"]["rows"]] == [
         ("fragmentation, or a peak kept", 7, 1)
     ]
+    assert [row["held_bytes"] for row in whole["fills"]["rows"]] == [1 << 20]
+    assert "What it had last is what it had at the end of the range, or just before it was destroyed." in table
+    assert "Committed, last Held, last" in table
     assert "It cannot be said" in unknown

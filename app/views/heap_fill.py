@@ -29,8 +29,8 @@ HEAP_COLUMNS = (
     Column("verdict", "What grew", "text", keeps=True),
     Column("more_committed", "Committed", "more_bytes", term="committed"),
     Column("more_held", "Held", "more_bytes", term="held"),
-    Column("committed", "Committed at the end", "bytes", term="committed"),
-    Column("held_bytes", "Held at the end", "bytes", term="held"),
+    Column("committed", "Committed, last", "bytes", term="committed"),
+    Column("held_bytes", "Held, last", "bytes", term="held"),
     Column("filled_percent", "Filled, %", "number"),
 )
 
@@ -53,7 +53,10 @@ class FillPart:
 
 @dataclass(frozen=True, slots=True)
 class FillRow:
-    """The answer for one of a process's heaps. Changes are from the first moment of the range at which its size is known to its end."""
+    """The answer for one of a process's heaps. Changes are from the first moment of the range at which its size is known to its last.
+
+    That is the end of the range, or just before the heap was destroyed.
+    """
 
     heap: str
     process: str
