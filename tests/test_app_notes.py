@@ -82,6 +82,18 @@ def test_a_page_says_that_it_shows_the_first_of_very_many_notes(
         assert as_json(client, f"/t/{KEY}/{SOCKET}")["notes"]["number"] == number
 
 
+def test_the_newest_of_very_many_notes_say_how_to_have_all(client: TestClient, folder: TraceFolder) -> None:
+    with Catalog(folder).engine.begin() as db:
+        for _ in range(500):
+            queries.add(db, KEY, SOCKET, t_ns=None, author="", text="noted here")
+    assert as_json(client, f"/t/{KEY}/notes")["sentence"] == "500 notes on this trace and the things in it."
+    with Catalog(folder).engine.begin() as db:
+        queries.add(db, KEY, SOCKET, t_ns=None, author="", text="noted here")
+    assert as_json(client, f"/t/{KEY}/notes")["sentence"] == (
+        f"The newest 500 of 501 notes on this trace and the things in it. All of them are in the file that sockscope export {KEY} writes."
+    )
+
+
 @pytest.mark.parametrize("about", OBJECTS)
 def test_a_note_hangs_on_its_object(client: TestClient, folder: TraceFolder, about: str) -> None:
     answer = write(client, about, "The peer gave up first.", author="Ada")

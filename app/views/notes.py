@@ -54,9 +54,10 @@ def notes(request: Request, trace: ReadTrace) -> Response:
     part = notes_part(request, trace, "", all_below=True)
     number = part.total or 0
     more = f"The newest {len(part.rows)} of {number:,} notes" if number > len(part.rows) else f"{number} note{'' if number == 1 else 's'}"
+    older = f" All of them are in the file that sockscope export {trace.key} writes." if number > len(part.rows) else ""
     page = NotesPage(
         title="Notes",
-        sentence=part.trouble or f"{more if number else 'No note'} on this trace and the things in it.",
+        sentence=part.trouble or f"{more if number else 'No note'} on this trace and the things in it.{older}",
         trace=trace.head,
         crumbs=trace.crumbs(),
         section="notes",
