@@ -223,6 +223,8 @@ def test_the_list_of_traces_fits_with_all_that_a_row_can_say(browser: Browser, t
         open_page(page, site + "/")
         assert page.get_by_text("its file is missing").count() == 1
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        label = page.locator("#traces thead tr").evaluate("row => getComputedStyle(row, '::before').content")
+        assert label == ('"Sort by"' if width == 700 else "none")
         open_page(page, site + "/?group=program")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.close()
