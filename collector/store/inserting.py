@@ -45,10 +45,9 @@ def main() -> int:
         answer = {"code": getattr(error, "sqlite_errorcode", 0), "text": str(error)}
     except (EOFError, KeyboardInterrupt):
         return 1
-    except OSError as error:
-        answer = {"full": True} if is_full(error) else {"failed": f"{type(error).__name__}: {error}"}
     except Exception as error:
-        answer = {"failed": f"{type(error).__name__}: {error}"}
+        is_out_of_room = isinstance(error, OSError) and is_full(error)
+        answer = {"full": True} if is_out_of_room else {"failed": f"{type(error).__name__}: {error}"}
     _say(answer)
     os._exit(0 if "counted" in answer else 1)  # the thread that waits for the end of stdin would hold up a regular end
 

@@ -96,12 +96,13 @@ def _delete(catalog: "Catalog", chosen: Plan, should_cancel: Callable[[], bool])
 
 def _candidates(catalog: "Catalog") -> list[Candidate]:
     from collector.store.keeping import noted
+    from collector.store.stores import UNFINISHED
 
     notes, folder = noted(catalog), catalog.folder
     found = []
     for entry in catalog.entries():
         size_bytes = folder.size_of(entry.key)
-        is_busy = entry.state in ("collecting", "live") or folder.is_being_collected(entry.key)
+        is_busy = entry.state in UNFINISHED or folder.is_being_collected(entry.key)
         collected = _when(entry.finished_utc or entry.collected_utc)
         found.append(Candidate(entry.key, entry.name, entry.label, collected, size_bytes, notes.get(entry.key, 0), is_busy))
     return found

@@ -23,7 +23,7 @@ from collector.store.server import TraceServer
 from collector.store.tables import CATALOG
 from tests.build.answers import as_json
 from tests.build.imported import Imported
-from tests.build.small_trace import CLIENT, KEY, small_folder
+from tests.build.small_trace import CLIENT, KEY
 from tests.every_page import linked_paths
 from tests.server.cluster import Cluster
 from tests.server.moving import move
@@ -31,21 +31,6 @@ from tests.test_app_workers import ask, children, listens, serving, wait_for
 from tests.test_query_plans import statements
 
 SOCKET = f"sockets/{CLIENT:#x}@10000000"
-
-
-@pytest.fixture
-def filled(server_url: str, tmp_path: Path) -> Iterator[TraceServer]:
-    """A server with one small trace."""
-    with closing(TraceServer(server_url, building=tmp_path / "building")) as server:
-        move(small_folder(tmp_path / "small"), server)
-        yield server
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """Ends dashboards."""
-    with ExitStack() as ends:
-        yield ends
 
 
 def dashboard(stack: ExitStack, url: str) -> TestClient:

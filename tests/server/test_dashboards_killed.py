@@ -5,10 +5,8 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import httpx2 as httpx
 import pytest
@@ -16,30 +14,14 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 from collector.store.server import TraceServer
-from tests.build.small_trace import CLIENT, KEY, small_folder
+from tests.build.small_trace import CLIENT, KEY
 from tests.server.cluster import Cluster
-from tests.server.moving import move
 from tests.test_app_workers import children, listens, serving, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are killed by means that others lack")
 
 SOCKET = f"sockets/{CLIENT:#x}@10000000"
 ROUNDS = 10
-
-
-@pytest.fixture
-def filled(server_url: str, tmp_path: Path) -> Iterator[TraceServer]:
-    """A server with one small trace."""
-    with closing(TraceServer(server_url, building=tmp_path / "building")) as server:
-        move(small_folder(tmp_path / "small"), server)
-        yield server
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """Ends processes."""
-    with ExitStack() as ends:
-        yield ends
 
 
 @dataclass
